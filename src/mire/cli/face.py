@@ -1,0 +1,176 @@
+"""What all commands share: common options, opening the store, one JSON document or text, errors.
+
+Owns: stdout, stderr and exit codes.
+Must not know: what a command does.
+Keeps: with `--json`, stdout holds exactly one JSON document; an error is one JSON document on stderr.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from mire.api import Store
+    from mire.flow.datastore import Datastore
+    from mire.plan.config import Flags
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(slots=True)
+class Settings:
+    """The options every command takes, wherever on the line they stand."""
+
+    repo: str | None = None
+    is_json: bool = False
+    datastore: str | None = None
+    lock_timeout_s: float | None = None
+    sync_timeout_s: float | None = None
+
+
+def settings() -> Settings:
+    """The options of this invocation."""
+    root = click.get_current_context().find_root()
+    if not isinstance(root.obj, Settings):
+        root.obj = Settings()
+    return root.obj
+
+
+_COMMON: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("repo", "--repo", {"metavar": "DIR", "help": "The repository (default: SWAMP_REPO_DIR, else here or above)."}),
+    ("is_json", "--json", {"is_flag": True, "help": "Print one JSON document."}),
+    ("datastore", "--datastore", {"metavar": "SPEC", "help": "Use another datastore, e.g. filesystem:/mnt/share."}),
+    (
+        "lock_timeout_s",
+        "--lock-timeout",
+        {"type": float, "metavar": "SECONDS", "help": "How long to wait for a lock (default 60)."},
+    ),
+    (
+        "sync_timeout_s",
+        "--timeout",
+        {"type": float, "metavar": "SECONDS", "help": "How long a sync may take, 1 to 21600 (default 300)."},
+    ),
+)
+
+
+def common_options(command: F) -> F:
+    """Add the common options; the last one given wins, before or after the command's name."""
+
+    def remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        del context
+        if value is not None and value is not False and parameter.name is not None:
+            setattr(settings(), parameter.name, value)
+
+    for name, flag, options in reversed(_COMMON):
+        command = click.option(
+            flag, name, expose_value=False, callback=remember, is_eager=True, default=None, **options
+        )(command)
+    return command
+
+
+def flags() -> "Flags":
+    """The settings of this invocation as the store takes them."""
+    from mire.plan.config import Flags
+
+    given = settings()
+    return Flags(datastore=given.datastore, lock_timeout_s=given.lock_timeout_s, sync_timeout_s=given.sync_timeout_s)
+
+
+def repo_dir() -> str:
+    """The repository this invocation is about."""
+    from mire.flow.datastore import find_repo
+
+    return find_repo(os.getcwd(), settings().repo)
+
+
+def open_datastore(*, check: bool = True) -> "Datastore":
+    """The datastore of this invocation."""
+    from mire.flow.datastore import open_datastore as open_it
+
+    return open_it(repo_dir(), flags=flags(), check=check)
+
+
+def open_store() -> "Store":
+    """The store of this invocation."""
+    from mire.api import Store
+
+    return Store(open_datastore())
+
+
+def emit(command: str, document: dict[str, Any], text: str | Callable[[], str]) -> None:
+    """Print the result: the JSON document of the command, or its text."""
+    if settings().is_json:
+        out = json.dumps({"schema": f"mire.{command}/1", **document}, ensure_ascii=False, indent=2)
+    else:
+        out = text() if callable(text) else text
+    if out:
+        click.echo(out)
+
+
+def plain(value: object) -> str:
+    """A value as it may be shown: control and direction characters cannot reach the terminal."""
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], "" if value is None else str(value))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows under a header: drawn by Rich on a terminal, aligned text elsewhere."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        return _rich_table(columns, cells)
+    widths = [max(len(column), *(len(row[i]) for row in cells), 0) for i, column in enumerate(columns)]
+    lines = [columns, *cells]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def _rich_table(columns: Sequence[str], cells: list[list[str]]) -> str:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in cells:
+        drawn.add_row(*map(Text, row))
+    console = Console()
+    with console.capture() as capture:
+        console.print(drawn)
+    return capture.get().rstrip("\n")
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> str:
+    """Labelled values, one a line."""
+    shown = [(label, plain(value)) for label, value in pairs if value is not None]
+    width = max((len(label) for label, _ in shown), default=0)
+    return "\n".join(f"{label.ljust(width)}  {value}".rstrip() for label, value in shown)
+
+
+def size_text(size_bytes: int | None) -> str:
+    """A size for people."""
+    if size_bytes is None:
+        return "-"
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:  # noqa: PLR2004 - the step between two units
+            return f"{size_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def age_text(age_ms: float) -> str:
+    """An age for people."""
+    seconds = max(0.0, age_ms / 1000)
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.1f} s"

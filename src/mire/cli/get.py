@@ -1,0 +1,64 @@
+"""`mire get`: content of a version, as raw bytes."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mire.cli.face import common_options, emit, open_store, settings, size_text
+
+if TYPE_CHECKING:
+    from mire.flow.read import Artifact
+
+
+@click.command("get")
+@click.argument("model_type", metavar="TYPE")
+@click.argument("model_id", metavar="ID")
+@click.argument("name", metavar="NAME")
+@click.option("--version", type=int, metavar="N", help="A version by number (default: the latest).")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE (replaced as a whole) instead of stdout.")
+@common_options
+def command(model_type: str, model_id: str, name: str, version: int | None, output: str | None) -> None:
+    """Print the content of NAME, byte for byte.
+
+    It is compared with its recorded checksum before the first byte is printed. With --json the
+    content is part of the document: parsed, as text, or in base64.
+    """
+    import os
+    import sys
+
+    from mire.edge import files
+    from mire.wire.metadata import metadata_document
+
+    artifact = open_store().model(model_type, model_id).get(name, version)
+    about: dict[str, Any] = {
+        "modelType": artifact.model.model_type,
+        "modelId": artifact.model.model_id,
+        "metadata": metadata_document(artifact.metadata),
+    }
+    if output is not None and output != "-":
+        written = files.write_file(os.path.abspath(output), artifact.chunks())
+        emit("get", {**about, "path": output}, f"{output}: {size_text(written.size_bytes)}")
+    elif settings().is_json:
+        emit("get", {**about, **_inline(artifact)}, "")
+    else:
+        artifact.verify()
+        for chunk in artifact.chunks():
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+
+
+def _inline(artifact: "Artifact") -> dict[str, Any]:
+    import base64
+    import json
+
+    data = artifact.bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return {"encoding": "base64", "content": base64.b64encode(data).decode()}
+    if artifact.metadata.content_type == "application/json":
+        try:
+            return {"encoding": "json", "content": json.loads(text)}
+        except ValueError:
+            pass
+    return {"encoding": "utf-8", "content": text}

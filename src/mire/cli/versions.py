@@ -1,0 +1,45 @@
+"""`mire versions`: the history of a name."""
+
+import click
+
+from mire.cli.face import common_options, emit, open_store, size_text, table
+
+
+@click.command("versions")
+@click.argument("model_type", metavar="TYPE")
+@click.argument("model_id", metavar="ID")
+@click.argument("name", metavar="NAME")
+@common_options
+def command(model_type: str, model_id: str, name: str) -> None:
+    """List the versions of NAME, newest first."""
+    model = open_store().model(model_type, model_id)
+    rows = model.history(name)[::-1]
+    items = [
+        {"version": row.version, "isLatest": row is rows[0], "error": row.error}
+        if row.metadata is None
+        else {
+            "version": row.version,
+            "isLatest": row is rows[0],
+            "createdAt": row.metadata.created_at,
+            "size": row.metadata.size_bytes,
+            "checksum": row.metadata.checksum,
+            "lifecycle": "deleted" if row.metadata.is_deleted else "active",
+        }
+        for row in rows
+    ]
+    lines = [
+        [row.version, "-", "-", f"damaged: {row.error}"]
+        if row.metadata is None
+        else [
+            row.version,
+            size_text(row.metadata.size_bytes),
+            row.metadata.created_at,
+            "deleted" if row.metadata.is_deleted else "latest" if row is rows[0] else "",
+        ]
+        for row in rows
+    ]
+    emit(
+        "versions",
+        {"modelType": model.type, "modelId": model.id, "name": name, "versions": items},
+        lambda: table(["VERSION", "SIZE", "CREATED", "STATE"], lines),
+    )

@@ -1,0 +1,1 @@
+"""THE WORLD: the only code that touches it. Moves bytes; reads no format."""

@@ -1,0 +1,383 @@
+"""Files and directories: read, replace atomically, claim, remove. The only code that opens one.
+
+Owns: durability (temp, fsync, rename, directory fsync) and the mapping of operating system errors.
+Must not know: what any file means.
+Keeps: a file under its final name always has all its bytes; nothing is followed out of its boundary.
+"""
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoundError, RemoteError, shown
+from mire.model.names import PRIVATE_PREFIX
+
+CHUNK_BYTES = 1 << 20
+_MODE = 0o666
+_FLOCK_TRIES = 5_000
+_FLOCK_PAUSE_S = 0.001
+
+
+def error_of(error: OSError, path: str) -> MireError:
+    """An operating system error as ours."""
+    code, reason = error.errno, error.strerror or str(error)
+    match code:
+        case errno.EACCES | errno.EPERM:
+            return DeniedError(f"no right to use {shown(path)}: {reason}", path=path)
+        case errno.EROFS:
+            return DeniedError(f"{shown(path)} is on a read-only file system", kind="read_only", path=path)
+        case errno.ENOENT:
+            return NotFoundError(f"{shown(path)} is not there", path=path)
+        case errno.ENAMETOOLONG:
+            return InputError(f"the path {shown(path)} is too long for this file system: shorten it", path=path)
+        case errno.ELOOP:
+            return InputError(f"{shown(path)} leads through too many symbolic links", path=path)
+        case errno.ENOSPC | errno.EDQUOT:
+            return RemoteError(f"no space left to write {shown(path)}: free some", kind="full", path=path)
+        case errno.EISDIR | errno.ENOTDIR | errno.ENOTEMPTY:
+            return FormatError(f"{shown(path)} is in the way: {reason}", kind="in_the_way", path=path)
+        case _:
+            transient = code in (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY)
+            return RemoteError(f"cannot use {shown(path)}: {reason}", transient=transient, path=path)
+
+
+@contextmanager
+def mapped(path: str) -> Iterator[None]:
+    """Operating system errors of the block become ours, naming `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise error_of(error, path) from error
+    except ValueError as error:  # an embedded NUL
+        raise InputError(f"the path {shown(path)} cannot be used: {error}") from error
+
+
+def check_inside(path: str, boundary: str) -> None:
+    """Refuse a path that a symbolic link leads out of its boundary."""
+    with mapped(path):
+        real, root = os.path.realpath(path), os.path.realpath(boundary)
+    if real != root and not real.startswith(root.rstrip("/") + "/"):
+        raise InputError(
+            f"{shown(path)} leads out of the datastore, to {shown(real)}: remove the symbolic link",
+            kind="outside",
+            path=path,
+        )
+
+
+def read_file(path: str, *, limit: int | None = None) -> bytes | None:
+    """The bytes of a file, or None when there is none; with a limit, at most one byte more than it."""
+    try:
+        with open(path, "rb") as file:
+            return file.read() if limit is None else file.read(limit + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise error_of(error, path) from error
+
+
+def read_marker(path: str) -> bytes | None:
+    """A small text file, or the target of the symbolic link that older versions kept in its place."""
+    try:
+        return os.fsencode(os.readlink(path))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return read_file(path, limit=64)
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        raise error_of(error, path) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory; symbolic links are looked through."""
+
+    name: str
+    is_dir: bool
+
+
+def list_dir(path: str) -> list[Entry]:
+    """The entries of a directory, by name; an absent directory has none."""
+    try:
+        with os.scandir(path) as found:
+            return sorted((Entry(entry.name, entry.is_dir()) for entry in found), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise error_of(error, path) from error
+
+
+def is_file(path: str) -> bool:
+    """Whether a regular file is there."""
+    return os.path.isfile(path)
+
+
+def is_dir(path: str) -> bool:
+    """Whether a directory is there."""
+    return os.path.isdir(path)
+
+
+def is_regular(path: str) -> bool:
+    """Whether the path itself, not what a link points to, is a regular file."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise error_of(error, path) from error
+
+
+def size_of(path: str) -> int | None:
+    """The size of a file, or None when there is none."""
+    try:
+        return os.stat(path).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise error_of(error, path) from error
+
+
+def open_read(path: str) -> BinaryIO:
+    """A file opened for reading."""
+    with mapped(path):
+        return open(path, "rb")
+
+
+def chunks_of(path: str, length: int | None = None) -> Iterator[bytes]:
+    """A file's bytes in pieces, at most `length` of them in all."""
+    with open_read(path) as file:
+        yield from chunks_from(file, length)
+
+
+def chunks_from(file: BinaryIO, length: int | None = None) -> Iterator[bytes]:
+    """The rest of an open file in pieces."""
+    left = length
+    while left is None or left > 0:
+        chunk = file.read(CHUNK_BYTES if left is None else min(CHUNK_BYTES, left))
+        if not chunk:
+            return
+        left = None if left is None else left - len(chunk)
+        yield chunk
+
+
+def sync_dir(path: str) -> None:
+    """Make the names in a directory survive a power cut."""
+    with mapped(path):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some network file systems cannot sync directories
+                raise
+        finally:
+            os.close(fd)
+
+
+def make_dirs(path: str) -> None:
+    """Create a directory and those above it, each made durable in the one that holds it."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        parent = os.path.dirname(path)
+        if parent == path:
+            break
+        path = parent
+    for part in reversed(missing):
+        with mapped(part):
+            try:
+                os.mkdir(part)
+            except FileExistsError:
+                if not os.path.isdir(part):
+                    raise FormatError(f"{shown(part)} is in the way: a directory must be there") from None
+        sync_dir(os.path.dirname(part))
+
+
+def claim_dir(path: str) -> bool:
+    """Create a directory exclusively; False when someone was first."""
+    with mapped(path):
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            return False
+    sync_dir(os.path.dirname(path))
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What went into a file."""
+
+    size_bytes: int
+    sha256: str
+
+
+def write_file(path: str, chunks: Iterable[bytes]) -> Written:
+    """Replace a file atomically and durably: temporary name, fsync, rename, fsync of the directory."""
+    temporary = temporary_beside(path)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with mapped(path), open(temporary, "xb", opener=create_opener) as file:
+            for chunk in chunks:
+                file.write(chunk)
+                digest.update(chunk)
+                size += len(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        with mapped(path):
+            os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_dir(os.path.dirname(path))
+    return Written(size, digest.hexdigest())
+
+
+def create_file(path: str, data: bytes) -> bool:
+    """Create a file with all its bytes, durably; False when there is one already, which stays as it is."""
+    temporary = temporary_beside(path)
+    try:
+        with mapped(path), open(temporary, "xb", opener=create_opener) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with mapped(path):
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+    sync_dir(os.path.dirname(path))
+    return True
+
+
+def temporary_beside(path: str) -> str:
+    """A new temporary name in the directory of `path`, of a kind that no client ever syncs."""
+    return os.path.join(os.path.dirname(path), f"{PRIVATE_PREFIX}-{secrets.token_hex(8)}.tmp")
+
+
+def create_opener(path: str, flags: int) -> int:
+    """Open with the usual rights (the umask decides), closed in children."""
+    return os.open(path, flags | os.O_CLOEXEC, _MODE)
+
+
+def grow_file(path: str, committed_bytes: int, chunks: Iterable[bytes]) -> int:
+    """Append durably after the committed bytes, dropping what a dead writer left behind them; the new size."""
+    size = committed_bytes
+    with mapped(path), open(path, "r+b") as file:
+        file.truncate(committed_bytes)
+        file.seek(committed_bytes)
+        for chunk in chunks:
+            file.write(chunk)
+            size += len(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    return size
+
+
+def append_line(path: str, line: bytes) -> None:
+    """Append one line durably in one write; a torn last line of a dead writer is closed first."""
+    with mapped(path):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _MODE)
+        try:
+            with flocked(fd) as is_free:
+                if not is_free:
+                    raise _stuck(path)
+                end = os.lseek(fd, 0, os.SEEK_END)
+                torn = end > 0 and os.pread(fd, 1, end - 1) != b"\n"
+                data = b"\n" + line if torn else line
+                written = os.write(fd, data)
+                if written != len(data):
+                    os.ftruncate(fd, end)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+    sync_dir(os.path.dirname(path))
+
+
+def remove_file(path: str) -> bool:
+    """Remove a file or link durably; False when there was none."""
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise error_of(error, path) from error
+    sync_dir(os.path.dirname(path))
+    return True
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory and everything below it, never following a link; missing is fine."""
+    with mapped(path):
+        try:
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                os.unlink(path)
+                return
+            with os.scandir(path) as found:
+                entries = list(found)
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    remove_tree(entry.path)
+                else:
+                    os.unlink(entry.path)
+            os.rmdir(path)
+        except FileNotFoundError:
+            return
+    sync_dir(os.path.dirname(path))
+
+
+@contextmanager
+def flocked(fd: int) -> Iterator[bool]:
+    """Advisory lock on an open file, which the kernel releases if we die.
+
+    Says False when someone else kept it throughout: a process holds it only between a few system calls, so
+    it was stopped there. Where the file system cannot lock, the block runs unlocked and is told True.
+    """
+    import fcntl  # noqa: PLC0415 - POSIX only, and only needed when something is written
+
+    locked = contended = False
+    for _ in range(_FLOCK_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            contended = True
+            time.sleep(_FLOCK_PAUSE_S)
+        except OSError:
+            contended = False
+            break
+        else:
+            locked = True
+            break
+    try:
+        yield locked or not contended
+    finally:
+        if locked:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+@contextmanager
+def directory_guard(path: str) -> Iterator[None]:
+    """Keep other processes of ours out of a directory for the few operations that must not interleave."""
+    with mapped(path):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with flocked(fd) as is_free:
+            if not is_free:
+                raise _stuck(path)
+            yield
+    finally:
+        os.close(fd)
+
+
+def _stuck(path: str) -> RemoteError:
+    return RemoteError(f"{shown(path)} is kept busy by a stopped process: continue or end it", transient=True)

@@ -1,0 +1,79 @@
+"""Who we are on this machine: host, pid, user, the environment, and whether another pid lives.
+
+Owns: identity and environment of the process.
+Must not know: what the variables mean.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+
+from mire.model.lease import Host
+
+
+def this_host() -> Host:
+    """The identity this process locks with."""
+    user = os.environ.get("USER") or os.environ.get("USERNAME") or "unknown"
+    return Host(hostname=socket.gethostname(), pid=os.getpid(), user=user)
+
+
+def environ() -> Mapping[str, str]:
+    """The environment as it is now."""
+    return dict(os.environ)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this host exists; no signal is sent."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+class Announced:
+    """Nonces of the locks this process holds, kept in the environment for the children it starts."""
+
+    def __init__(self, variables_of: Callable[[Mapping[str, str], int, tuple[str, ...]], dict[str, str]]) -> None:
+        self._variables_of = variables_of
+        self._mutex = threading.Lock()
+        self._nonces: list[str] = []
+        self._inherited: dict[str, str] | None = None
+        self._pid = os.getpid()
+
+    def add(self, nonce: str) -> None:
+        """Tell children about one more lock."""
+        with self._mutex:
+            self._forget_after_fork()
+            if self._inherited is None:
+                self._inherited = dict(os.environ)
+            self._nonces.append(nonce)
+            self._write()
+
+    def remove(self, nonce: str) -> None:
+        """Stop telling children about a lock; the last one restores what was inherited."""
+        with self._mutex:
+            self._forget_after_fork()
+            if nonce in self._nonces:
+                self._nonces.remove(nonce)
+                self._write()
+
+    def _forget_after_fork(self) -> None:
+        if self._pid != os.getpid():
+            self._pid, self._nonces, self._inherited = os.getpid(), [], None
+
+    def _write(self) -> None:
+        inherited = self._inherited or {}
+        wanted = self._variables_of(inherited, os.getpid(), tuple(self._nonces))
+        for name, value in wanted.items():
+            if self._nonces:
+                os.environ[name] = value
+            elif name in inherited:
+                os.environ[name] = inherited[name]
+            else:
+                os.environ.pop(name, None)
+        if not self._nonces:
+            self._inherited = None

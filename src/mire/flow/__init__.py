@@ -1,0 +1,1 @@
+"""VERBS: one file per step; each reads look, plan, do, report."""

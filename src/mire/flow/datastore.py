@@ -1,0 +1,162 @@
+"""An open datastore: where its tiers are, who we are, and whether we may write.
+
+Owns: finding the repository, resolving its settings, the gates before the first read and the first write.
+Must not know: artifacts, records, locks.
+"""
+
+import os
+from dataclasses import dataclass
+
+from mire.edge import files, process
+from mire.errors import ConfigError, DeniedError, FormatError, NotFoundError, RemoteError, shown
+from mire.model.config import Config, Extension
+from mire.model.lease import Ancestry, Host
+from mire.model.names import RelPath
+from mire.plan.config import Flags, resolve_config
+from mire.plan.lock import parse_ancestry
+from mire.plan.route import tier_of
+from mire.wire.layout import FORMAT_MARKER, LOCAL_TIER, REPO_FILE
+from mire.wire.marker import BYTES_MAX, check_format
+from mire.wire.repo import RepoFile, decode_repo
+
+_LEVELS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datastore:
+    """A repository with its datastore, ready to be read; `base` is the datastore's root, all tenants'."""
+
+    repo_dir: str
+    base: str
+    config: Config
+    host: Host
+    ancestry: Ancestry
+    is_initialized: bool
+    may_initialize: bool
+    read_only_reason: str | None = None
+
+    @property
+    def tier(self) -> str:
+        """The root of our own part of the datastore."""
+        return os.path.join(self.base, self.config.namespace) if self.config.namespace else self.base
+
+    @property
+    def local(self) -> str:
+        """The repository's own directory, which is never shared."""
+        return os.path.join(self.repo_dir, LOCAL_TIER)
+
+    def root_of(self, rel_path: RelPath) -> str:
+        """The tier an artifact's directory or a record's file belongs to."""
+        return self.tier if tier_of(rel_path, self.config) == "datastore" else self.local
+
+    def path_of(self, rel_path: RelPath) -> str:
+        """The absolute path; a symbolic link that leads out of the tier is refused."""
+        root = self.root_of(rel_path)
+        path = os.path.join(root, rel_path)
+        files.check_inside(path, root)
+        return path
+
+    def roots(self) -> tuple[str, ...]:
+        """Both tiers, or the one where they are the same."""
+        return (self.tier,) if self.tier == self.local else (self.tier, self.local)
+
+    def check_writable(self) -> None:
+        """The gate before the first write."""
+        if self.read_only_reason is not None:
+            raise DeniedError(self.read_only_reason, kind="read_only")
+        if not self.is_initialized and not self.may_initialize:
+            raise _no_repository(self.repo_dir)
+
+
+def find_repo(start: str, named: str | None = None) -> str:
+    """The repository to use: named, else `SWAMP_REPO_DIR`, else the nearest above `start`."""
+    chosen = named or process.environ().get("SWAMP_REPO_DIR")
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    directory = os.path.abspath(start)
+    for _ in range(_LEVELS_MAX):
+        if files.is_file(os.path.join(directory, REPO_FILE)):
+            return directory
+        parent = os.path.dirname(directory)
+        if parent == directory or os.path.exists(os.path.join(directory, ".git")):
+            break
+        directory = parent
+    return os.path.abspath(start)
+
+
+def open_datastore(
+    repo_dir: str,
+    *,
+    flags: Flags | None = None,
+    host: Host | None = None,
+    create: bool = False,
+    check: bool = True,
+) -> Datastore:
+    """Open the datastore of a repository.
+
+    `create` lets the first write make a directory without `.swamp.yaml` a repository; `check=False` opens
+    one that cannot be used, to tell why.
+    """
+    if not files.is_dir(repo_dir):
+        raise NotFoundError(f"there is no directory {shown(repo_dir)}: create it, or name another", path=repo_dir)
+    repo_dir = os.path.realpath(repo_dir)
+    repo = load_repo(repo_dir)
+    if repo is None and not create and check:
+        raise _no_repository(repo_dir)
+    host = host or process.this_host()
+    environ = process.environ()
+    config = resolve_config(repo_dir=repo_dir, repo=repo, environ=environ, flags=flags or Flags())
+    if isinstance(config.target, Extension):
+        raise ConfigError(
+            f"datastore type {shown(config.target.type)} (from {config.origin}) is not known to this mire:"
+            " use filesystem:/path",
+            kind="unknown_datastore",
+        )
+    base = config.target.path
+    if check and not config.target.is_default and not files.is_dir(base):
+        raise RemoteError(
+            f"the datastore {shown(base)} (from {config.origin}) is not there: mount it, or create it with"
+            " 'mire init --datastore'",
+            kind="unreachable",
+            path=base,
+        )
+    return Datastore(
+        repo_dir=repo_dir,
+        base=base,
+        config=config,
+        host=host,
+        ancestry=parse_ancestry(environ, host.pid),
+        is_initialized=repo is not None,
+        may_initialize=create,
+        read_only_reason=check_marker(base) if check else None,
+    )
+
+
+def load_repo(repo_dir: str) -> RepoFile | None:
+    """The settings file of a repository, or None when there is none."""
+    data = files.read_file(os.path.join(repo_dir, REPO_FILE))
+    return None if data is None else decode_repo(data)
+
+
+def check_marker(base: str) -> str | None:
+    """Refuse a datastore of a newer format; an unreadable marker only forbids writing, and says why."""
+    path = os.path.join(base, FORMAT_MARKER)
+    try:
+        if os.path.lexists(path) and not files.is_regular(path):
+            raise FormatError(
+                f"the datastore's format marker {shown(path)} is not a regular file: restore it; never delete it",
+                kind="datastore_format_marker_invalid",
+            )
+        check_format(files.read_file(path, limit=BYTES_MAX))
+    except RemoteError as error:
+        return f"the datastore's format marker could not be read, so nothing is written: {error.message}"
+    return None
+
+
+def _no_repository(repo_dir: str) -> NotFoundError:
+    return NotFoundError(
+        f"{shown(repo_dir)} is not a repository (it has no {REPO_FILE}): run 'mire init' there,"
+        " or name one with --repo",
+        kind="no_repository",
+        path=repo_dir,
+    )

@@ -1,0 +1,1 @@
+"""NOUNS: what things are. Frozen and pure; no JSON, no YAML, no disk, no clock."""

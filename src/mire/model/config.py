@@ -1,0 +1,48 @@
+"""Settings as values: where the datastore is, what belongs to it, how long to wait.
+
+Owns: the resolved configuration.
+Must not know: where a setting came from, beyond the word that says so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mire.model.names import DATASTORE_SUBDIRS, SOLO, Namespace
+
+LOCK_TIMEOUT_MS: Final = 60_000
+SYNC_TIMEOUT_MS: Final = 300_000
+SYNC_TIMEOUT_S_MAX: Final = 21_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filesystem:
+    """A directory: the default inside the repository, or a mounted share."""
+
+    path: str
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """A datastore of another kind, by its type and configuration."""
+
+    type: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+Target = Filesystem | Extension
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything an open datastore needs to know."""
+
+    target: Target
+    origin: str
+    directories: tuple[str, ...] = DATASTORE_SUBDIRS
+    exclude: tuple[str, ...] = ()
+    namespace: Namespace = SOLO
+    lock_timeout_ms: int = LOCK_TIMEOUT_MS
+    sync_timeout_ms: int = SYNC_TIMEOUT_MS
+    repo_id: str | None = None

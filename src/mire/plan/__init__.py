@@ -1,0 +1,1 @@
+"""DECISIONS: values in, plan out. No clock, disk, network, log or randomness."""

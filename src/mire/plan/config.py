@@ -1,0 +1,166 @@
+"""Settings from four places, resolved: environment over flag over file over default.
+
+Owns: the priority, the text forms of a datastore, path expansion, timeouts.
+Must not know: where the file was, or that there is an environment; it is given mappings.
+Keeps: namespace, directories and exclude belong to the repository, so pointing it at another store by
+variable or flag does not drop them (the reference drops them, and then writes into a neighbour's root).
+"""
+
+import json
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mire.errors import ConfigError, InputError, shown
+from mire.model.config import (
+    LOCK_TIMEOUT_MS,
+    SYNC_TIMEOUT_MS,
+    SYNC_TIMEOUT_S_MAX,
+    Config,
+    Extension,
+    Filesystem,
+    Target,
+)
+from mire.model.names import ALWAYS_LOCAL_SUBDIRS, DATASTORE_SUBDIRS, parse_namespace
+from mire.plan.route import check_exclude
+from mire.wire.layout import LOCAL_TIER
+from mire.wire.repo import DatastoreBlock, RepoFile
+
+_VARIABLE = re.compile(r"\$(?:\{([^}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_KNOWN_SUBDIRS = (*DATASTORE_SUBDIRS, *ALWAYS_LOCAL_SUBDIRS, "config", "datastore-bundles")
+_SEGMENT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What the command line or the caller said; None where nothing was said."""
+
+    datastore: str | None = None
+    lock_timeout_s: float | None = None
+    sync_timeout_s: float | None = None
+
+
+def resolve_config(*, repo_dir: str, repo: RepoFile | None, environ: Mapping[str, str], flags: Flags) -> Config:
+    """The settings in force. `repo_dir` is absolute; `repo` is None where there is no `.swamp.yaml`."""
+    block = repo.datastore if repo else None
+    target, origin = _resolve_target(repo_dir, block, environ, flags)
+    try:
+        namespace = parse_namespace(block.namespace if block else "")
+    except InputError as error:
+        raise ConfigError(f".swamp.yaml: 'datastore': {error.message}") from None
+    return Config(
+        target=target,
+        origin=origin,
+        directories=_directories(block.directories if block else None),
+        exclude=check_exclude(block.exclude or () if block else ()),
+        namespace=namespace,
+        lock_timeout_ms=_lock_timeout_ms(block, environ, flags),
+        sync_timeout_ms=_sync_timeout_ms(block, environ, flags),
+        repo_id=repo.repo_id if repo else None,
+    )
+
+
+def parse_target(text: str, *, repo_dir: str, environ: Mapping[str, str], what: str) -> Target:
+    """A datastore from its text form: `filesystem:/path`, `@scope/type:{json}` or `s3:bucket/prefix`."""
+    kind, colon, rest = text.partition(":")
+    if not colon or not rest:
+        raise ConfigError(f"{what} {shown(text)} is not a datastore: write filesystem:/path or @scope/type:{{json}}")
+    if kind == "filesystem":
+        return Filesystem(path=expand_path(rest, repo_dir=repo_dir, environ=environ, what=what))
+    if kind == "s3":
+        bucket, _, prefix = rest.partition("/")
+        return Extension(
+            type="@swamp/s3-datastore", config={"bucket": bucket, **({"prefix": prefix} if prefix else {})}
+        )
+    try:
+        config = json.loads(rest)
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{what} {shown(text)}: what follows '{kind}:' is not JSON") from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{what} {shown(text)}: what follows '{kind}:' is not a JSON object")
+    return Extension(type=kind, config=config)
+
+
+def expand_path(path: str, *, repo_dir: str, environ: Mapping[str, str], what: str) -> str:
+    """A configured path, absolute: `~`, `$VAR` and `${VAR}` filled in, relative ones from the repository."""
+    if "\0" in path:
+        raise ConfigError(f"{what}: the path {shown(path)} has a NUL character")
+
+    def value_of(match: re.Match[str]) -> str:
+        name = match[1] if match[1] is not None else match[2]
+        if not environ.get(name):
+            raise ConfigError(f"{what}: the path {shown(path)} uses ${name}, which is not set: set it or spell it out")
+        return environ[name]
+
+    text = _VARIABLE.sub(value_of, path)
+    if text == "~" or text.startswith("~/"):
+        if not environ.get("HOME"):
+            raise ConfigError(f"{what}: the path {shown(path)} begins with ~, but HOME is not set")
+        text = environ["HOME"] + text[1:]
+    return posixpath.normpath(posixpath.join(repo_dir, text))
+
+
+def _resolve_target(
+    repo_dir: str, block: DatastoreBlock | None, environ: Mapping[str, str], flags: Flags
+) -> tuple[Target, str]:
+    spoken = (("SWAMP_DATASTORE", environ.get("SWAMP_DATASTORE")), ("--datastore", flags.datastore))
+    for origin, text in spoken:
+        if text:
+            return parse_target(text, repo_dir=repo_dir, environ=environ, what=origin), origin
+    if block is None:
+        return Filesystem(path=posixpath.join(repo_dir, LOCAL_TIER), is_default=True), "default"
+    if block.type != "filesystem":
+        return Extension(type=block.type, config=block.config), ".swamp.yaml"
+    if block.path is None:
+        return Filesystem(path=posixpath.join(repo_dir, LOCAL_TIER), is_default=True), ".swamp.yaml"
+    path = expand_path(block.path, repo_dir=repo_dir, environ=environ, what=".swamp.yaml: 'datastore'")
+    return Filesystem(path=path, is_default=path == posixpath.join(repo_dir, LOCAL_TIER)), ".swamp.yaml"
+
+
+def _directories(named: tuple[str, ...] | None) -> tuple[str, ...]:
+    if named is None:
+        return DATASTORE_SUBDIRS
+    for subdir in named:
+        if not _SEGMENT.fullmatch(subdir):
+            raise ConfigError(
+                f".swamp.yaml: 'datastore': directories has {shown(subdir)}, which is not a directory name:"
+                f" use some of {', '.join(DATASTORE_SUBDIRS)}"
+            )
+    return tuple(subdir for subdir in named if subdir not in ALWAYS_LOCAL_SUBDIRS)
+
+
+def _lock_timeout_ms(block: DatastoreBlock | None, environ: Mapping[str, str], flags: Flags) -> int:
+    if flags.lock_timeout_s is not None:
+        if not 0 <= flags.lock_timeout_s <= SYNC_TIMEOUT_S_MAX:
+            raise ConfigError(
+                f"--lock-timeout {shown(flags.lock_timeout_s)} is out of range: give 0 to {SYNC_TIMEOUT_S_MAX} seconds"
+            )
+        return round(flags.lock_timeout_s * 1000)
+    if block and block.lock_timeout_ms is not None:
+        return _milliseconds(block.lock_timeout_ms, ".swamp.yaml: 'datastore': lockTimeoutMs")
+    return _from_environ(environ, "SWAMP_LOCK_TIMEOUT_MS", LOCK_TIMEOUT_MS)
+
+
+def _sync_timeout_ms(block: DatastoreBlock | None, environ: Mapping[str, str], flags: Flags) -> int:
+    if flags.sync_timeout_s is not None:
+        if not 1 <= flags.sync_timeout_s <= SYNC_TIMEOUT_S_MAX:
+            raise ConfigError(
+                f"--timeout {shown(flags.sync_timeout_s)} is out of range: give 1 to {SYNC_TIMEOUT_S_MAX} seconds"
+            )
+        return round(flags.sync_timeout_s * 1000)
+    if block and block.sync_timeout_ms is not None:
+        return _milliseconds(block.sync_timeout_ms, ".swamp.yaml: 'datastore': syncTimeoutMs")
+    return _from_environ(environ, "SWAMP_DATASTORE_SYNC_TIMEOUT_MS", SYNC_TIMEOUT_MS)
+
+
+def _milliseconds(value: object, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise ConfigError(f"{what} is {shown(value)}: give whole milliseconds above 0")
+    return value
+
+
+def _from_environ(environ: Mapping[str, str], name: str, default: int) -> int:
+    # The reference ignores values it cannot use; failing here would break a shared environment.
+    text = environ.get(name, "").strip()
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 2**53 else default

@@ -1,0 +1,1 @@
+"""FORMATS: bytes to nouns and back, and which path holds what. Pure. Our promise to other programs."""
