@@ -4,6 +4,7 @@ Owns: now, pauses, jitter, random ids, a repeated call.
 Must not know: what any of it is for.
 """
 
+import os
 import random
 import threading
 import time
@@ -46,22 +47,80 @@ def new_uuid() -> Uuid:
 
 
 class Repeating:
-    """A call repeated from a daemon thread until stopped or until it returns False."""
+    """A call repeated in the background until stopped or until it returns False."""
 
     def __init__(self, interval_ms: float, call: Callable[[], bool]) -> None:
-        self._stopped = threading.Event()
-        self._interval_s = interval_ms / 1000
-        self._call = call
-        self._thread = threading.Thread(target=self._run, name="mire-heartbeat", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(self._interval_s):
-            if not self._call():
-                return
+        self.interval_s = interval_ms / 1000
+        self.call = call
+        _heart.add(self)
 
     def stop(self) -> None:
         """End the repetition; a call under way is waited for."""
-        self._stopped.set()
-        if self._thread is not threading.current_thread() and self._thread.is_alive():
-            self._thread.join()
+        _heart.remove(self)
+
+
+class _Heart:
+    """One daemon thread for all repeated calls: starting a thread for every short lock would cost more."""
+
+    def __init__(self) -> None:
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._due: dict[Repeating, float] = {}
+        self._running: Repeating | None = None
+        self._wakes_at = 0.0
+        self._thread: threading.Thread | None = None
+
+    def add(self, beat: Repeating) -> None:
+        """Begin repeating."""
+        if self._pid != os.getpid():  # a fork copies the records, but not the thread
+            self._start_over()
+        due = time.monotonic() + beat.interval_s
+        with self._changed:
+            self._due[beat] = due
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="mire-heartbeat", daemon=True)
+                self._thread.start()
+            elif due < self._wakes_at:
+                self._changed.notify_all()
+
+    def remove(self, beat: Repeating) -> None:
+        """End repeating, after a call under way."""
+        if self._pid != os.getpid():
+            return
+        with self._changed:
+            self._due.pop(beat, None)
+            while self._running is beat and threading.current_thread() is not self._thread:
+                self._changed.wait()
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                beat = min(self._due, key=self._due.__getitem__, default=None)
+                now = time.monotonic()
+                due = now + _IDLE_S if beat is None else self._due[beat]
+                if beat is None or due > now:
+                    self._wakes_at = due
+                    self._changed.wait(due - now)
+                    continue
+                self._running = beat
+                self._changed.release()
+                try:
+                    goes_on = beat.call()
+                except Exception:  # noqa: BLE001 - one broken call must not stop the others
+                    goes_on = False
+                finally:
+                    self._changed.acquire()
+                    self._running = None
+                    self._changed.notify_all()
+                if beat in self._due:
+                    if goes_on:
+                        self._due[beat] = time.monotonic() + beat.interval_s
+                    else:
+                        del self._due[beat]
+
+
+_IDLE_S = 60.0
+_heart = _Heart()

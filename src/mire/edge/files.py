@@ -62,6 +62,8 @@ def mapped(path: str) -> Iterator[None]:
 def check_inside(path: str, boundary: str) -> None:
     """Refuse a path that a symbolic link leads out of its boundary."""
     with mapped(path):
+        if path.startswith(f"{boundary}/") and not _has_link(path, boundary):
+            return
         real, root = os.path.realpath(path), os.path.realpath(boundary)
     if real != root and not real.startswith(root.rstrip("/") + "/"):
         raise InputError(
@@ -69,6 +71,20 @@ def check_inside(path: str, boundary: str) -> None:
             kind="outside",
             path=path,
         )
+
+
+def _has_link(path: str, boundary: str) -> bool:
+    """Whether anything below the boundary on the way to `path` is a link; nothing is, below what is missing."""
+    end = len(boundary)
+    while end >= 0:
+        end = path.find("/", end + 1)
+        part = path if end < 0 else path[:end]
+        try:
+            if stat.S_ISLNK(os.lstat(part).st_mode):
+                return True
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+    return False
 
 
 def read_file(path: str, *, limit: int | None = None) -> bytes | None:
@@ -179,9 +195,10 @@ def sync_dir(path: str) -> None:
             os.close(fd)
 
 
-def make_dirs(path: str) -> None:
-    """Create a directory and those above it, each made durable in the one that holds it."""
-    missing = []
+def make_dirs(path: str) -> list[str]:
+    """Create a directory and those above it, each made durable in the one that holds it; those that were made."""
+    missing: list[str] = []
+    made: list[str] = []
     while not os.path.isdir(path):
         missing.append(path)
         parent = os.path.dirname(path)
@@ -192,10 +209,12 @@ def make_dirs(path: str) -> None:
         with mapped(part):
             try:
                 os.mkdir(part)
+                made.append(part)
             except FileExistsError:
                 if not os.path.isdir(part):
                     raise FormatError(f"{shown(part)} is in the way: a directory must be there") from None
         sync_dir(os.path.dirname(part))
+    return made
 
 
 def claim_dir(path: str) -> bool:

@@ -70,9 +70,10 @@ def _age_ms(path: str, stamp_ns: int) -> int:
 class HeldFile:
     """A lock file that is ours: the inode we made, kept open."""
 
-    def __init__(self, path: str, fd: int) -> None:
+    def __init__(self, path: str, fd: int, made: list[str] | None = None) -> None:
         self.path = path
         self._fd = fd
+        self._made = made or []
         self._pid = os.getpid()
         status = os.fstat(fd)
         self._inode = (status.st_dev, status.st_ino)
@@ -104,25 +105,32 @@ class HeldFile:
                 if is_free:  # else whoever is judging it right now may have it
                     with mapped(self.path):
                         os.unlink(self.path)
+                    self._remove_unused()
                 return True
         finally:
             os.close(self._fd)
             self._fd = -1
 
+    def _remove_unused(self) -> None:
+        # A refused write must leave nothing, not even the directories that were made to lock in.
+        with suppress(OSError):
+            for directory in reversed(self._made):
+                os.rmdir(directory)
+
 
 def create(path: str, body: bytes) -> HeldFile | None:
     """Create a lock file with its whole body; None when there is one already."""
     for _ in range(_CREATE_TRIES):
-        make_dirs(os.path.dirname(path))
+        made = make_dirs(os.path.dirname(path))
         try:
-            return _create_once(path, body)
+            return _create_once(path, body, made)
         except FileNotFoundError:
             continue  # the directory was removed in between, with the model that was in it
     with mapped(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
-def _create_once(path: str, body: bytes) -> HeldFile | None:
+def _create_once(path: str, body: bytes, made: list[str]) -> HeldFile | None:
     temporary, fd = _write_temporary(path, body)
     kept = False
     try:
@@ -136,7 +144,7 @@ def _create_once(path: str, body: bytes) -> HeldFile | None:
             if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
                 raise
             return _create_without_links(path, body)
-        return HeldFile(path, fd) if kept else None
+        return HeldFile(path, fd, made) if kept else None
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from mire.edge import files
@@ -28,7 +28,7 @@ from mire.model.names import (
     parse_model_id,
     parse_model_type,
 )
-from mire.plan.write import HOPS_MAX, published_number, visible_numbers
+from mire.plan.write import HOPS_MAX, is_visible, published_number, visible_numbers
 from mire.wire.latest import decode_highest, decode_latest
 from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA, RAW, model_dir, name_dir, version_dir
 from mire.wire.metadata import check_agrees, decode_metadata
@@ -148,24 +148,24 @@ class _Prefix(io.RawIOBase):
         super().close()
 
 
-def look_at_name(ds: Datastore, model: ModelRef, name: DataName) -> NameState:
-    """What is in the directory of a name."""
+def look_at_marks(ds: Datastore, model: ModelRef, name: DataName) -> NameState:
+    """What the two small files of a name say: enough for a lookup, whatever the number of versions."""
     directory = ds.path_of(name_dir(model, name))
+    marker = files.read_marker(os.path.join(directory, LATEST))
+    highest = files.read_file(os.path.join(directory, HIGHEST), limit=64)
+    return NameState(marker=None if marker is None else decode_latest(marker), highest=decode_highest(highest or b""))
+
+
+def look_at_name(ds: Datastore, model: ModelRef, name: DataName) -> NameState:
+    """What is in the directory of a name, its version directories included."""
     numbers, taken = [], 0
-    for entry in files.list_dir(directory):
+    for entry in files.list_dir(ds.path_of(name_dir(model, name))):
         if entry.is_dir and (leading := _LEADING.match(entry.name)):
             # Other clients read "3abc" as 3, so it takes the number, though it is no version of ours.
             taken = max(taken, int(leading[1]))
             if _NUMBER.fullmatch(entry.name):
                 numbers.append(int(entry.name))
-    marker = files.read_marker(os.path.join(directory, LATEST))
-    highest = files.read_file(os.path.join(directory, HIGHEST), limit=64)
-    return NameState(
-        numbers=tuple(sorted(numbers)),
-        taken=taken,
-        marker=None if marker is None else decode_latest(marker),
-        highest=decode_highest(highest or b""),
-    )
+    return replace(look_at_marks(ds, model, name), numbers=tuple(sorted(numbers)), taken=taken)
 
 
 def finished_numbers(ds: Datastore, model: ModelRef, name: DataName, state: NameState) -> list[int]:
@@ -200,14 +200,13 @@ def naming(path: str) -> Iterator[None]:
 
 def current_metadata(ds: Datastore, model: ModelRef, name: DataName) -> Metadata | None:
     """The metadata of the latest version as it stands, or None when the name has no version."""
-    state = look_at_name(ds, model, name)
-    number = published_number(state)
+    number = published_number(look_at_marks(ds, model, name))
     if number is None:
-        finished = finished_numbers(ds, model, name, state)
+        finished = versions(ds, model, name)
         return load_metadata(ds, model, name, finished[-1]) if finished else None
     metadata = load_metadata(ds, model, name, number)
     if metadata is None:
-        rest = ", ".join(map(str, finished_numbers(ds, model, name, state))) or "none"
+        rest = ", ".join(map(str, versions(ds, model, name))) or "none"
         raise NotFoundError(
             f"'latest' of {shown(name)} says version {number}, which has no metadata here;"
             f" versions that can be read by number: {rest}",
@@ -249,7 +248,7 @@ def get(ds: Datastore, model: ModelRef, name: DataName, version: int | None = No
             )
     else:
         found = None
-        if version in visible_numbers(look_at_name(ds, model, name)):
+        if is_visible(look_at_marks(ds, model, name), version):
             found = load_metadata(ds, model, name, version)
         if found is None:
             raise not_found(model, name, version)

@@ -24,13 +24,14 @@ from mire.flow.read import (
     finished_numbers,
     latest_metadata,
     load_metadata,
+    look_at_marks,
     look_at_name,
     not_found,
     version_path,
 )
 from mire.model.artifact import Metadata, ModelRef, NameState, Owner
 from mire.model.lifetime import INFINITE, Lifetime, VersionPolicy
-from mire.model.names import DataName, Version, parse_data_name
+from mire.model.names import DataName, RelPath, Version, parse_data_name
 from mire.plan.write import (
     Removal,
     check_not_renamed,
@@ -357,18 +358,54 @@ def _attributes_of(artifact: Artifact) -> object:
 def _claim(ds: Datastore, model: ModelRef, name: DataName) -> Version:
     """Take the next number by creating its directory; whoever creates it has it."""
     directory = ds.path_of(name_dir(model, name))
+    state = look_at_marks(ds, model, name)
+    if not state.marker:
+        _check_place(ds.root_of(name_dir(model, name)), name_dir(model, name))
     files.make_dirs(directory)
-    state = look_at_name(ds, model, name)
-    _sweep(directory, state)
+    # The marker alone says where to start; only a name without one, or with deletions, must be listed.
+    claimed = _claim_from(directory, state) if state.marker and not state.highest.number else None
+    if claimed is None:
+        state = look_at_name(ds, model, name)
+        _sweep(directory, state)
+        claimed = _claim_from(directory, state)
+    if claimed is None:
+        raise ConflictError(
+            f"{shown(name)} of {model}: {_CLAIMS_MAX} versions were taken by others while we tried: try again",
+            name=name,
+        )
+    return claimed
+
+
+def _check_place(root: str, rel_path: RelPath) -> None:
+    """Refuse a first version inside another model's data, or around it: deleting one would take the other.
+
+    Only ids that are not UUIDs can meet so: `a/b` of model type `x` is a directory of model type `x/a` too.
+    """
+    parts = rel_path.split("/")
+    for depth in range(2, len(parts)):
+        above = os.path.join(root, *parts[:depth])
+        if any(files.is_file(os.path.join(above, name)) for name in (LATEST, HIGHEST, METADATA, RAW)):
+            raise _nested(rel_path, "/".join(parts[:depth]))
+    for entry in files.list_dir(os.path.join(root, rel_path)):
+        inner = os.path.join(root, rel_path, entry.name)
+        if entry.is_dir and (not entry.name.isdigit() or any(child.is_dir for child in files.list_dir(inner))):
+            raise _nested(rel_path, f"{rel_path}/{entry.name}")
+
+
+def _nested(rel_path: RelPath, other: str) -> ConflictError:
+    return ConflictError(
+        f"{shown(rel_path)} would share a directory with other data, {shown(other)}: choose another id or name",
+        kind="nested",
+        path=rel_path,
+    )
+
+
+def _claim_from(directory: str, state: NameState) -> Version | None:
     number = next_version(state)
     for candidate in range(number, number + _CLAIMS_MAX):
         if files.claim_dir(os.path.join(directory, str(candidate))):
             return Version(candidate)
-    raise ConflictError(
-        f"{shown(name)} of {model}: versions {number} to {number + _CLAIMS_MAX - 1} were all taken by others"
-        " while we tried: try again",
-        name=name,
-    )
+    return None
 
 
 def _sweep(directory: str, state: NameState) -> None:

@@ -79,7 +79,10 @@ class ModelRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Highest:
-    """The highest number ever given out when its directory is gone; `floor`: all up to here were deleted."""
+    """The highest number ever given out when its directory is gone; `floor`: all up to here were deleted.
+
+    The floor counts only where there is no `latest`.
+    """
 
     number: int
     floor: int = 0

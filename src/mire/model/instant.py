@@ -39,5 +39,5 @@ def datetime_of(instant: Instant) -> datetime:
 
 def instant_of(moment: datetime) -> Instant:
     """An aware datetime as an instant with milliseconds, the reference's precision."""
-    utc = moment.astimezone(UTC)
-    return Instant(f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z")
+    utc = moment.astimezone(UTC).replace(tzinfo=None)
+    return Instant(f"{utc.isoformat(timespec='milliseconds')}Z")

@@ -2,9 +2,10 @@
 
 Owns: the rules for versions of one name, as functions of what a look into its directory showed.
 Must not know: paths, files, locks, the clock.
-Keeps: a version is visible when it is at or below the `latest` marker, above the floor of deleted ones, and
-its metadata exists. Every change below therefore has one step that makes it true, and dying before or after
-that step leaves the old or the new state.
+Keeps: a version is visible when it is at or below the `latest` marker (where there is none: above the floor
+of deleted ones) and its metadata exists. Every change below therefore has one step that makes it true, and
+dying before or after that step leaves the old or the new state. The floor has no say beside a marker: the
+reference, which knows no floor, counts from 1 again in a name we deleted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,30 +23,36 @@ HOPS_MAX: Final = 5
 
 def next_version(state: NameState) -> Version:
     """The first number never given out: directories, marker and high-water mark all have a say."""
-    taken = max(state.taken, *state.numbers, state.marker or 0, state.highest.number, 0)
-    if taken >= VERSION_MAX:
-        raise InputError(f"version {taken} is the last one there can be: start a new name")
-    return Version(taken + 1)
+    given_out = _given_out(state)
+    if given_out >= VERSION_MAX:
+        raise InputError(f"version {given_out} is the last one there can be: start a new name")
+    return Version(given_out + 1)
+
+
+def _given_out(state: NameState) -> int:
+    return max(state.taken, *state.numbers, state.marker or 0, state.highest.number, 0)
 
 
 def visible_numbers(state: NameState) -> tuple[int, ...]:
     """The numbers a reader may see, ascending, if their metadata exists."""
-    floor = state.highest.floor
+    return tuple(n for n in state.numbers if is_visible(state, n))
+
+
+def is_visible(state: NameState, number: int) -> bool:
+    """Whether a reader may see a number, if its metadata exists; no listing of the others is needed."""
     ceiling = published_number(state)
-    return tuple(n for n in state.numbers if n > floor and (ceiling is None or n <= ceiling))
+    return number > state.highest.floor if ceiling is None else number <= ceiling
 
 
 def published_number(state: NameState) -> int | None:
-    """The number `latest` points to; None when the marker is missing or everything it meant was deleted."""
-    return state.marker if state.marker and state.marker > state.highest.floor else None
+    """The number `latest` points to, or None when there is no marker."""
+    return state.marker or None
 
 
 def leftover_numbers(state: NameState) -> tuple[int, ...]:
     """Directories a deletion published as gone but did not live to remove."""
-    marker = published_number(state)
-    floor = state.highest.floor
-    dead_from = floor if marker is None else marker
-    return tuple(n for n in state.numbers if n <= floor or dead_from < n <= state.highest.number)
+    dead_to = state.highest.floor if published_number(state) is None else state.highest.number
+    return tuple(n for n in state.numbers if n <= dead_to and not is_visible(state, n))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +71,13 @@ def plan_delete_version(state: NameState, finished: Iterable[int], version: int)
     if not remaining:
         return plan_delete_name(state)
     top = max(remaining)
-    is_highest = version == max(state.numbers)
-    highest = replace(state.highest, number=next_version(state) - 1) if is_highest else None
+    after = replace(state, numbers=tuple(n for n in state.numbers if n != version), marker=top)
+    # Above the new `latest` only the high-water mark tells a deleted version from one still being written;
+    # and no number may be forgotten, not even that of a marker whose version is not here.
+    is_needed = version > top or _given_out(after) < _given_out(state)
+    highest = replace(state.highest, number=_given_out(state))
     return Removal(
-        highest=highest,
+        highest=highest if is_needed and highest != state.highest else None,
         latest=top,
         keeps_latest=published_number(state) == top,
         numbers=(version,),
@@ -76,9 +86,9 @@ def plan_delete_version(state: NameState, finished: Iterable[int], version: int)
 
 def plan_delete_name(state: NameState) -> Removal:
     """Delete every version; the high-water mark stays, so no number ever means two things."""
-    taken = next_version(state) - 1
+    given_out = _given_out(state)
     return Removal(
-        highest=Highest(number=taken, floor=taken),
+        highest=Highest(number=given_out, floor=given_out),
         latest=None,
         keeps_latest=False,
         numbers=state.numbers,

@@ -9,16 +9,17 @@ has the reference's files and no others; other programs ignore it, because it is
 import re
 
 from mire.model.artifact import Highest
+from mire.model.names import VERSION_MAX
 
-_LEADING_NUMBER = re.compile(rb"\s*\+?(\d{1,16})")
-_HIGHEST = re.compile(r"(\d{1,16})(?: all (\d{1,16}))?\s*")
+_LEADING_NUMBER = re.compile(rb"\s*\+?0*(\d{1,16})(?!\d)")
+_HIGHEST = re.compile(rb"(\d{1,16})(?: all (\d{1,16}))?\s*")
 
 
 def decode_latest(data: bytes) -> int | None:
     """The version a marker names (also the target of a legacy symlink), or None when it names none."""
     match = _LEADING_NUMBER.match(data)
     number = int(match[1]) if match else 0
-    return number or None
+    return number if 0 < number <= VERSION_MAX else None
 
 
 def encode_latest(version: int) -> bytes:
@@ -28,10 +29,9 @@ def encode_latest(version: int) -> bytes:
 
 def decode_highest(data: bytes) -> Highest:
     """The high-water mark; damage reads as none, because version directories still speak for themselves."""
-    match = _HIGHEST.fullmatch(data.decode(errors="replace"))
-    if match is None:
-        return Highest(number=0)
-    return Highest(number=int(match[1]), floor=int(match[2] or 0))
+    match = _HIGHEST.fullmatch(data)
+    number, floor = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+    return Highest(number=number, floor=floor) if floor <= number <= VERSION_MAX else Highest(number=0)
 
 
 def encode_highest(highest: Highest) -> bytes:
