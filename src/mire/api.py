@@ -21,12 +21,14 @@ from typing import Any, BinaryIO, Self
 
 from mire.edge import clock, files
 from mire.errors import InputError, shown
-from mire.flow import read, record, write
+from mire.flow import read, record, remove, rename, write
 from mire.flow.datastore import Datastore, find_repo, open_datastore
 from mire.flow.lock import Hold, LockReport, hold_global, hold_models, inspect_locks
 from mire.flow.read import Artifact, Row
 from mire.flow.record import Listing
-from mire.flow.write import VERSIONS_KEPT, Deleted, Draft, Renamed
+from mire.flow.remove import Deleted
+from mire.flow.rename import Renamed
+from mire.flow.write import VERSIONS_KEPT, Draft
 from mire.model.artifact import Metadata, ModelRef, Owner, parse_owner
 from mire.model.instant import parse_instant
 from mire.model.lease import Host
@@ -182,7 +184,7 @@ class Model:
 
     def get(self, name: str, version: int | None = None) -> Artifact:
         """A version, or the latest; a name that was renamed answers with what it is called now."""
-        write.settle_before_read(self._ds, self.ref)
+        rename.settle_before_read(self._ds, self.ref)
         number = None if version is None else parse_version(version)
         return read.get(self._ds, self.ref, parse_data_name(name), number)
 
@@ -192,23 +194,23 @@ class Model:
 
     def versions(self, name: str) -> list[int]:
         """The version numbers of a name, ascending; empty when there are none."""
-        write.settle_before_read(self._ds, self.ref)
+        rename.settle_before_read(self._ds, self.ref)
         return read.versions(self._ds, self.ref, parse_data_name(name))
 
     def history(self, name: str) -> list[Row]:
         """Every version of a name with its metadata, ascending; a damaged one says what is wrong."""
-        write.settle_before_read(self._ds, self.ref)
+        rename.settle_before_read(self._ds, self.ref)
         return read.history(self._ds, self.ref, parse_data_name(name))
 
     def names(self) -> list[Row]:
         """The data names with their latest versions, tombstones and deletion markers included."""
-        write.settle_before_read(self._ds, self.ref)
+        rename.settle_before_read(self._ds, self.ref)
         return read.names(self._ds, self.ref)
 
     def delete(self, name: str, version: int | None = None) -> Deleted:
         """Delete one version, or the name with all of them."""
         number = None if version is None else parse_version(version)
-        return write.delete(self._ds, self.ref, parse_data_name(name), number)
+        return remove.delete(self._ds, self.ref, parse_data_name(name), number)
 
     def mark_deleted(self, name: str, *, method: str = "delete") -> Metadata:
         """Record that what the data describes is gone: history stays, the latest version says so."""
@@ -216,7 +218,7 @@ class Model:
 
     def rename(self, old: str, new: str) -> Renamed:
         """Give the latest version a new name; the old one forwards to it."""
-        return write.rename(self._ds, self.ref, parse_data_name(old), parse_data_name(new))
+        return rename.rename(self._ds, self.ref, parse_data_name(old), parse_data_name(new))
 
     def hold(self) -> AbstractContextManager[Hold]:
         """Hold this model's lock over several writes; raises `LockLostError` if it is lost meanwhile."""

@@ -26,8 +26,8 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_creating_is_exclusive_and_leaves_no_temporary(tmp_path: Path) -> None:
-    """The first creation wins; both leave only the lock file."""
+def test_creating_is_exclusive_and_leaves_nothing(tmp_path: Path) -> None:
+    """The first creation wins; no temporary stays, and a directory made only to lock in goes with the lock."""
     path = tmp_path / "deep" / ".lock"
     held = lockfile.create(str(path), BODY)
     assert held is not None
@@ -35,7 +35,7 @@ def test_creating_is_exclusive_and_leaves_no_temporary(tmp_path: Path) -> None:
     assert path.read_bytes() == BODY
     assert names(path.parent) == [".lock"]
     assert held.release() is True
-    assert names(path.parent) == []
+    assert names(tmp_path) == []
     assert held.release() is True
 
 
