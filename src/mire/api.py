@@ -12,6 +12,7 @@ Must not know: files, formats, the command line.
 {'cidr': '10.0.0.0/16'}
 """
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO, Self
 
 from mire.edge import clock, files
-from mire.errors import InputError, shown
+from mire.errors import InputError, RemoteError, shown
 from mire.flow import read, record, remove, rename, write
 from mire.flow.datastore import Datastore, find_repo, open_datastore
 from mire.flow.lock import Hold, LockReport, hold_global, hold_models, inspect_locks
@@ -90,7 +91,7 @@ class Store:
         return Model(self.datastore, read.model_ref(model_type, model_id), name)
 
     def models(self, model_type: str | None = None) -> list["Model"]:
-        """Every model that has data, of one type or of all."""
+        """Every model that has data: all, or those of a type and of the types below it."""
         wanted = None if model_type is None else parse_model_type(model_type)
         return [Model(self.datastore, ref, None) for ref in read.models(self.datastore, wanted)]
 
@@ -121,7 +122,7 @@ class Model:
     def __init__(self, datastore: Datastore, ref: ModelRef, name: str | None) -> None:
         self._ds = datastore
         self.ref = ref
-        self._name = name
+        self._name = None if name is None else _checked_text(name, "model name")
 
     @property
     def type(self) -> str:
@@ -230,10 +231,14 @@ class Model:
     def _owner(self, owner: Owner | str | None) -> Owner:
         if owner is None:
             return Owner(owner_type="manual", owner_ref=self.id)
+        if not isinstance(owner, (str, Owner)):
+            raise InputError(f"owner {shown(owner)} is a {type(owner).__name__}: give an Owner or TYPE:REF")
         return parse_owner(owner) if isinstance(owner, str) else owner
 
     def _tags(self, name: DataName, content_type: str, tags: Mapping[str, str] | None) -> dict[str, str]:
         kind = "resource" if content_type == "application/json" else "file"
+        if not isinstance(tags or {}, Mapping):
+            raise InputError(f"tags {shown(tags)} is a {type(tags).__name__}: give a dict of text to text")
         given: dict[Any, Any] = dict(tags or {})
         for key, value in given.items():
             if not isinstance(key, str) or not isinstance(value, str) or not key:
@@ -383,12 +388,18 @@ def _instant(text: str | None) -> Any:
 def _data_artifact(item: Metadata | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(item, Metadata):
         return {"dataId": item.id, "name": item.name, "version": item.version, "tags": dict(item.tags)}
-    return dict(item)
+    if isinstance(item, Mapping):
+        return dict(item)
+    raise InputError(f"artifact {shown(item)} is a {type(item).__name__}: give the metadata that put returned")
 
 
 def _checked_text(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} {shown(value)} is not a non-empty text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} {shown(value)} is not valid UTF-8: use characters that can be encoded") from None
     return value
 
 
@@ -422,10 +433,15 @@ def _chunks_of(content: Content) -> Iterator[Iterable[bytes]]:
         case Mapping() | list():
             yield [_json_bytes(content)]
         case os.PathLike():
+            if files.is_dir(os.fspath(content)):
+                raise InputError(f"{shown(os.fspath(content))} is a directory: name a file")
             with files.open_read(os.fspath(content)) as file:
                 yield files.chunks_from(file)
         case _ if hasattr(content, "read"):
-            yield _binary(files.chunks_from(content))
+            # The first piece is read before anything is touched: it shows whether the file is binary.
+            pieces = _binary(files.chunks_from(content))
+            first = next(pieces, b"")
+            yield itertools.chain([first], pieces)
         case _:
             raise InputError(
                 f"content {shown(content)} is a {type(content).__name__}: give bytes, text, a dict, a path or a"
@@ -433,16 +449,28 @@ def _chunks_of(content: Content) -> Iterator[Iterable[bytes]]:
             )
 
 
-def _binary(chunks: Iterable[object]) -> Iterator[bytes]:
-    for chunk in chunks:
+def _binary(chunks: Iterator[object]) -> Iterator[bytes]:
+    while True:
+        try:
+            chunk = next(chunks, None)
+        except OSError as error:  # of the source, not of the store
+            raise RemoteError(f"the content cannot be read: {error.strerror or error}", kind="source") from error
+        if chunk is None:
+            return
         if not isinstance(chunk, bytes):
             raise InputError(f"the file gave {type(chunk).__name__}, not bytes: open it in binary mode ('rb')")
         yield chunk
 
 
+def _json_value(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{shown(value)} is a {type(value).__name__}")
+
+
 def _json_bytes(content: object) -> bytes:
     try:
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_json_value)
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"content {shown(content)} cannot be written as JSON: {error}") from None

@@ -24,11 +24,19 @@ _SHOWN_MAX = 120
 
 def shown(value: object) -> str:
     """A value as it may stand in a one-line message: quoted, printable, cut when long."""
-    text = ascii(value) if isinstance(value, bytes) else repr(value)
+    try:
+        text = ascii(value) if isinstance(value, bytes) else repr(value)
+    except RecursionError:
+        text = f"<a {type(value).__name__} nested too deeply to show>"
     if isinstance(value, str):
         # repr() keeps printable non-ASCII and escapes control characters and lone surrogates.
         text = "'" + text[1:-1].replace('"', "'") + "'" if text[0] == '"' else text
     return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 1]}…"
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
 
 
 class MireError(Exception):
@@ -50,7 +58,7 @@ class MireError(Exception):
 
     def document(self) -> dict[str, object]:
         """The error as the JSON document of `--json`."""
-        known = {name: value for name, value in self.names.items() if value is not None}
+        known = {_camel(name): value for name, value in self.names.items() if value is not None}
         return {"kind": self.kind, "message": self.message, "exit": self.exit_code, **known}
 
 

@@ -41,3 +41,12 @@ def test_identity() -> None:
     host = process.this_host()
     assert host.pid == os.getpid()
     assert host.holder.endswith(f"@{host.hostname}")
+
+
+def test_a_zombie_is_not_alive() -> None:
+    """A process that ended, but was not waited for, holds nothing any more."""
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.read()  # ends with the process
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not process.is_alive(child.pid)

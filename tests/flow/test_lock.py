@@ -16,10 +16,7 @@ import pytest
 import mire
 from mire.errors import LockLostError, LockTimeoutError, NotFoundError
 from mire.flow.lock import hold_global, hold_models, inspect_locks, release_lock
-from mire.flow.write import Draft, put
-from mire.model.artifact import Owner
 from mire.model.lease import LockKey
-from mire.model.names import parse_data_name
 from mire.wire.lockfile import decode_lease
 
 HERE = Path(__file__).parent
@@ -374,22 +371,33 @@ def test_garbled_locks_are_shown_and_can_be_released(repo: Path) -> None:
     assert not lock_file(repo).exists()
 
 
-def test_losing_the_lock_during_a_write_publishes_nothing(repo: Path) -> None:
-    """A put whose lock is taken away while its content is read fails before anything becomes visible."""
+def test_losing_the_lock_before_a_write_publishes_nothing(repo: Path) -> None:
+    """A put whose lock was taken away fails before anything becomes visible, and leaves nothing behind."""
     store = mire.open(repo)
     model = store.model("svc", "web-1")
     model.put("state", "old")
-
-    def chunks() -> Iterator[bytes]:
-        yield b"new"
+    before = sorted(map(str, repo.rglob("*")))
+    with pytest.raises(LockLostError), model.hold():  # noqa: PT012 - the loss must happen inside the hold
         release_lock(store.datastore, KEY)
-        yield b"er"
-
-    draft = Draft(content_type="text/plain", owner=Owner(owner_type="manual", owner_ref="web-1"), tags={"type": "file"})
-    with pytest.raises(LockLostError):
-        put(store.datastore, model.ref, parse_data_name("state"), chunks(), draft)
-    assert model.versions("state") == [1]
+        model.put("state", "newer")
+    assert sorted(map(str, repo.rglob("*"))) == before
     assert model.get("state").text() == "old"
+
+
+def test_content_is_read_before_the_lock_is_taken(repo: Path) -> None:
+    """A slow producer keeps nobody else from writing the model."""
+    model = mire.open(repo, lock_timeout=0).model("svc", "web-1")
+
+    class Slow:
+        def __init__(self) -> None:
+            self._pieces = iter([b"slow", b""])
+
+        def read(self, _size: int = -1) -> bytes:
+            model.put("state", "quick")
+            return next(self._pieces)
+
+    model.put("state", Slow())
+    assert [model.get("state", number).text() for number in model.versions("state")] == ["quick", "quick", "slow"]
 
 
 def test_the_wait_ends_when_the_holder_lets_go(repo: Path, worker: Callable[[str], Worker]) -> None:

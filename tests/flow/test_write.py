@@ -1,5 +1,6 @@
 """What a write refuses, and what it leaves when it fails."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +81,37 @@ def test_a_large_file_is_copied_in_pieces(store: mire.Store, tmp_path: Path) -> 
         yield from (len(chunk) for chunk in model.get("big").chunks())
 
     assert max(pieces()) == 1 << 20
+
+
+def test_what_the_reference_writes_after_a_deletion_stays(store: mire.Store, repo: Path) -> None:
+    """It counts from 1 again in a name we deleted; those versions are seen and never swept."""
+    model = store.model("svc", "web-1")
+    for text in ("a", "b", "c"):
+        model.put("state", text)
+    template = (repo / ".swamp/data/svc/web-1/state/1/metadata.yaml").read_bytes()
+    model.delete("state")
+    version = repo / ".swamp/data/svc/web-1/state/1"
+    version.mkdir()
+    (version / "metadata.yaml").write_bytes(template)
+    (version / "raw").write_bytes(b"a")
+    marker = repo / ".swamp/data/svc/web-1/state/latest"
+    marker.write_bytes(b"1")
+    assert model.versions("state") == [1]
+    assert model.put("state", "d").version == 4
+    marker.unlink()  # the reference's soft delete, or the moment between its delete and its write
+    assert model.versions("state") == [1, 4]
+    assert model.put("state", "e").version == 5
+    assert model.versions("state") == [1, 4, 5]
+
+
+def test_staged_content_of_dead_writers_is_removed(store: mire.Store, repo: Path) -> None:
+    """What a killed put left is taken away by a later one, what a running put needs is not."""
+    data = repo / ".swamp/data"
+    data.mkdir(parents=True)
+    old, new, other = (data / name for name in ("_catalog.db-old.tmp", "_catalog.db-new.tmp", "_catalog.db"))
+    for path in (old, new, other):
+        path.write_bytes(b"x")
+    for path in (old, other):
+        os.utime(path, (1, 1))
+    store.model("svc", "web-1").put("state", "x")
+    assert sorted(path.name for path in data.iterdir()) == ["_catalog.db", "_catalog.db-new.tmp", "svc"]

@@ -6,7 +6,7 @@ from mire.cli.face import common_options, emit, open_store, size_text
 from mire.cli.put import content_of
 
 
-@click.command("append")
+@click.command("append", short_help="Add to the latest version of streaming data.")
 @click.argument("model_type", metavar="TYPE")
 @click.argument("model_id", metavar="ID")
 @click.argument("name", metavar="NAME")

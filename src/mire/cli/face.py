@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_BROKEN_PIPE = 141
+"""What a shell reports for a program that ended by SIGPIPE."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -108,11 +111,44 @@ def open_store() -> "Store":
 def emit(command: str, document: dict[str, Any], text: str | Callable[[], str]) -> None:
     """Print the result: the JSON document of the command, or its text."""
     if settings().is_json:
-        out = json.dumps({"schema": f"mire.{command}/1", **document}, ensure_ascii=False, indent=2)
+        out = json_text({"schema": f"mire.{command}/1", **document})
     else:
-        out = text() if callable(text) else text
+        out = text() if callable(text) else "\n".join(map(plain, text.split("\n")))
     if out:
-        click.echo(out)
+        write_out([out.encode(errors="surrogateescape"), b"\n"])
+
+
+def write_out(chunks: Iterable[bytes]) -> None:
+    """Write to standard output; a reader that has gone ends the command quietly, anything else is an error."""
+    from mire.errors import RemoteError
+
+    if sys.stdout is None:
+        raise RemoteError("cannot write to standard output: it is closed", kind="output")
+    try:
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        raise click.exceptions.Exit(_BROKEN_PIPE) from None
+    except OSError as error:
+        _abandon_stdout()
+        raise RemoteError(f"cannot write to standard output: {error.strerror}", kind="output") from None
+
+
+def _abandon_stdout() -> None:
+    # Keeps the interpreter from trying, and complaining, once more at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def json_text(document: object) -> str:
+    """A JSON document that any reader takes: bytes of names that are not UTF-8 become escapes."""
+    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, indent=2, default=str)
+    return text
 
 
 def plain(value: object) -> str:
@@ -123,7 +159,7 @@ def plain(value: object) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows under a header: drawn by Rich on a terminal, aligned text elsewhere."""
     cells = [[plain(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():
         return _rich_table(columns, cells)
     widths = [max(len(column), *(len(row[i]) for row in cells), 0) for i, column in enumerate(columns)]
     lines = [columns, *cells]

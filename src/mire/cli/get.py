@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mire.cli.face import common_options, emit, open_store, settings, size_text
+from mire.cli.face import common_options, emit, open_store, settings, size_text, write_out
 
 if TYPE_CHECKING:
     from mire.flow.read import Artifact
@@ -24,9 +24,7 @@ def command(model_type: str, model_id: str, name: str, version: int | None, outp
     content is part of the document: parsed, as text, or in base64.
     """
     import os
-    import sys
 
-    from mire.edge import files
     from mire.wire.metadata import metadata_document
 
     artifact = open_store().model(model_type, model_id).get(name, version)
@@ -36,15 +34,30 @@ def command(model_type: str, model_id: str, name: str, version: int | None, outp
         "metadata": metadata_document(artifact.metadata),
     }
     if output is not None and output != "-":
-        written = files.write_file(os.path.abspath(output), artifact.chunks())
-        emit("get", {**about, "path": output}, f"{output}: {size_text(written.size_bytes)}")
+        size = _write(os.path.abspath(output), artifact)
+        emit("get", {**about, "path": output}, f"{output}: {size_text(size)}")
     elif settings().is_json:
         emit("get", {**about, **_inline(artifact)}, "")
     else:
         artifact.verify()
-        for chunk in artifact.chunks():
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
+        write_out(artifact.chunks())
+
+
+def _write(path: str, artifact: "Artifact") -> int:
+    import os
+
+    from mire.edge import files
+    from mire.errors import InputError, NotFoundError, shown
+
+    if os.path.isdir(path):
+        raise InputError(f"{shown(path)} is a directory: name a file to write")
+    if not os.path.isdir(os.path.dirname(path)):
+        raise NotFoundError(f"there is no directory to hold {shown(path)}: create it, or name another file")
+    if os.path.exists(path) and not os.path.isfile(path):
+        # A device or a pipe is written to, not replaced.
+        artifact.verify()
+        return files.write_through(path, artifact.chunks())
+    return files.write_file(path, artifact.chunks()).size_bytes
 
 
 def _inline(artifact: "Artifact") -> dict[str, Any]:
@@ -58,7 +71,9 @@ def _inline(artifact: "Artifact") -> dict[str, Any]:
         return {"encoding": "base64", "content": base64.b64encode(data).decode()}
     if artifact.metadata.content_type == "application/json":
         try:
-            return {"encoding": "json", "content": json.loads(text)}
-        except ValueError:
-            pass
+            parsed = json.loads(text)
+            json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError):
+            return {"encoding": "utf-8", "content": text}
+        return {"encoding": "json", "content": parsed}
     return {"encoding": "utf-8", "content": text}

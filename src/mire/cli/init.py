@@ -19,7 +19,14 @@ def command(directory: str | None) -> None:
     from mire.flow.setup import init
 
     done = init(directory or (repo_dir() if settings().repo else os.getcwd()), datastore=settings().datastore)
-    document = {"repo": done.repo_dir, "created": done.created, "changedDatastore": done.changed_datastore}
+    document = {
+        "repo": done.repo_dir,
+        "created": done.created,
+        "changedDatastore": done.changed_datastore,
+        "leftBehind": done.left_behind,
+    }
     state = "Created" if done.created else "Already"
     note = f"; its datastore is {settings().datastore}" if done.changed_datastore else ""
+    if done.left_behind is not None:
+        note += f"\nThe data in {done.left_behind} stays there; copy its directories to bring it along"
     emit("init", document, f"{state} a repository: {done.repo_dir}{note}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 KINDS = ("output", "run", "audit")
 
 
-@click.command("log")
+@click.command("log", short_help="Show what happened, newest first.")
 @click.option("--kind", type=click.Choice(KINDS), help="Only one kind.")
 @click.option("--since", metavar="TIME", help="Only from this time on, e.g. 2026-05-17T00:00:00Z.")
 @click.option(
@@ -22,12 +22,13 @@ KINDS = ("output", "run", "audit")
 @common_options
 def command(kind: str | None, since: str | None, limit: int) -> None:
     """Show method executions, workflow runs and audit events, newest first."""
+    from mire.flow.record import time_of
     from mire.model.instant import parse_instant
 
     start = None if since is None else parse_instant(since, "--since")
     events, damaged = _collect(open_store(), kind)
-    events = [event for event in events if start is None or event["time"] >= start]
-    events.sort(key=lambda event: event["time"], reverse=True)
+    events = [event for event in events if start is None or time_of(event["time"] or None) >= time_of(start)]
+    events.sort(key=lambda event: time_of(event["time"] or None), reverse=True)
     shown = events[:limit]
     document = {
         "events": shown,

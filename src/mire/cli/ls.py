@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from mire.flow.read import Row
 
 
-@click.command("ls")
+@click.command("ls", short_help="List models, or the data names of one.")
 @click.argument("model_type", required=False, metavar="[TYPE")
 @click.argument("model_id", required=False, metavar="[ID]]")
 @click.option("--all", "show_all", is_flag=True, help="Also names that were deleted or renamed away.")
 @common_options
 def command(model_type: str | None, model_id: str | None, show_all: bool) -> None:
-    """List models, or the data names of one model."""
+    """List models (of TYPE and the types below it), or the data names of one model."""
     store = open_store()
     if model_type is not None and model_id is not None:
         model = store.model(model_type, model_id)
@@ -24,7 +24,14 @@ def command(model_type: str | None, model_id: str | None, show_all: bool) -> Non
         document = {"modelType": model.type, "modelId": model.id, "items": [_item(row) for row in rows]}
         emit("ls", document, lambda: _names(rows) if rows else f"{model.ref} has no data")
         return
-    models = [{"modelType": m.type, "modelId": m.id, "names": len(m.names())} for m in store.models(model_type)]
+    models = [
+        {
+            "modelType": m.type,
+            "modelId": m.id,
+            "names": sum(row.metadata is None or row.metadata.is_active for row in m.names()),
+        }
+        for m in store.models(model_type)
+    ]
     emit(
         "ls",
         {"models": models},

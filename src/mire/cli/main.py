@@ -5,7 +5,6 @@ Keeps: a subcommand's module is imported only when it is asked for, or for its l
 """
 
 import importlib
-import json
 import os
 import signal
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 import click
 
 from mire import __version__
-from mire.cli.face import common_options, plain
+from mire.cli.face import common_options, json_text, plain
 from mire.errors import InternalError, MireError
 
 COMMANDS = (
@@ -83,23 +82,22 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(arguments: list[str], *, is_json: bool) -> int:
     try:
-        mire.main(args=arguments, prog_name="mire", standalone_mode=False)
+        # Without its own exit handling click hands back the code a command asked for.
+        code = mire.main(args=arguments, prog_name="mire", standalone_mode=False)
     except MireError as error:
         return _report(error.document(), is_json=is_json)
     except click.exceptions.NoArgsIsHelpError as error:
+        if is_json:
+            return _report(
+                {"kind": "usage", "message": f"Missing command. {_see_help(error)}", "exit": 2}, is_json=True
+            )
         click.echo(error.format_message(), err=True)
         return 2
     except click.ClickException as error:
-        document = {"kind": "usage", "message": _usage_text(error), "exit": 2}
-        return _report(document, is_json=is_json)
-    except click.exceptions.Exit as request:
-        return request.exit_code
+        message = f"{' '.join(error.format_message().split())} {_see_help(error)}"
+        return _report({"kind": "usage", "message": message, "exit": 2}, is_json=is_json)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        # The reader of our output has gone; keep Python from complaining about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
     except Exception as error:
         if os.environ.get("MIRE_DEBUG"):
             raise
@@ -107,18 +105,17 @@ def _run(arguments: list[str], *, is_json: bool) -> int:
             f"a bug in mire: {type(error).__name__}: {error}; run again with MIRE_DEBUG=1 and report it"
         )
         return _report(found.document(), is_json=is_json)
-    return 0
+    return code if isinstance(code, int) else 0
 
 
-def _usage_text(error: click.ClickException) -> str:
+def _see_help(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
-    path = context.command_path if context else "mire"
-    return f"{' '.join(error.format_message().split())} See '{path} --help'."
+    return f"See '{context.command_path if context else 'mire'} --help'."
 
 
 def _report(document: Mapping[str, Any], *, is_json: bool) -> int:
     if is_json:
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2, default=str), err=True)
+        click.echo(json_text(document), err=True)
     else:
         click.echo(f"mire: {plain(document['message'])}", err=True)
     return int(document["exit"])

@@ -5,7 +5,7 @@ import click
 from mire.cli.face import common_options, emit, open_store
 
 
-@click.command("mv")
+@click.command("mv", short_help="Rename data; the old name forwards.")
 @click.argument("model_type", metavar="TYPE")
 @click.argument("model_id", metavar="ID")
 @click.argument("old", metavar="OLD")

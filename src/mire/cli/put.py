@@ -6,6 +6,8 @@ import click
 
 from mire.cli.face import common_options, emit, open_store, size_text
 
+_DIGITS_MAX = 16
+
 
 def parse_tags(texts: tuple[str, ...]) -> dict[str, str]:
     """Tags from `k=v` texts."""
@@ -25,10 +27,16 @@ def content_of(file: str | None) -> Any:
     import pathlib
     import sys
 
-    return sys.stdin.buffer if file in (None, "-") else pathlib.Path(str(file))
+    from mire.errors import InputError
+
+    if file not in (None, "-"):
+        return pathlib.Path(str(file))
+    if sys.stdin is None:
+        raise InputError("standard input is closed: name a FILE, or pipe the content in")
+    return sys.stdin.buffer
 
 
-@click.command("put")
+@click.command("put", short_help="Write a new version from FILE or stdin.")
 @click.argument("model_type", metavar="TYPE")
 @click.argument("model_id", metavar="ID")
 @click.argument("name", metavar="NAME")
@@ -64,7 +72,7 @@ def command(
         tags=parse_tags(tags),
         content_type=content_type,
         lifetime=lifetime,
-        version_policy=int(gc) if gc.isascii() and gc.isdigit() else gc,
+        version_policy=int(gc) if gc.isascii() and gc.isdigit() and len(gc) < _DIGITS_MAX else gc,
         owner=owner,
         streaming=streaming,
         revive=revive,

@@ -31,7 +31,8 @@ def command(model_type: str, model_id: str, name: str, version: int | None, mark
         return
     done = model.delete(name, version)
     numbers = ", ".join(map(str, done.versions))
-    what = f"deleted, versions {numbers}" if done.is_whole_name else f"version {numbers} deleted"
+    plural = "s" if len(done.versions) > 1 else ""
+    what = f"deleted, version{plural} {numbers}" if done.is_whole_name else f"version {numbers} deleted"
     emit(
         "rm",
         {**about, "versions": list(done.versions), "wholeName": done.is_whole_name},

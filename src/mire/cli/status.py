@@ -5,7 +5,7 @@ import click
 from mire.cli.face import common_options, emit, facts, open_datastore
 
 
-@click.command("status")
+@click.command("status", short_help="Show the settings, and whether they work.")
 @common_options
 def command() -> None:
     """Show the repository, its datastore, and whether it can be used (exit 5 when not)."""

@@ -1,8 +1,13 @@
 """`mire versions`: the history of a name."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mire.cli.face import common_options, emit, open_store, size_text, table
+
+if TYPE_CHECKING:
+    from mire.model.artifact import Metadata
 
 
 @click.command("versions")
@@ -34,7 +39,7 @@ def command(model_type: str, model_id: str, name: str) -> None:
             row.version,
             size_text(row.metadata.size_bytes),
             row.metadata.created_at,
-            "deleted" if row.metadata.is_deleted else "latest" if row is rows[0] else "",
+            _state(row.metadata, is_latest=row is rows[0]),
         ]
         for row in rows
     ]
@@ -43,3 +48,9 @@ def command(model_type: str, model_id: str, name: str) -> None:
         {"modelType": model.type, "modelId": model.id, "name": name, "versions": items},
         lambda: table(["VERSION", "SIZE", "CREATED", "STATE"], lines),
     )
+
+
+def _state(metadata: "Metadata", *, is_latest: bool) -> str:
+    if metadata.renamed_to is not None:
+        return f"renamed to {metadata.renamed_to}"
+    return "deleted" if metadata.is_deleted else "latest" if is_latest else ""

@@ -82,7 +82,7 @@ class _Heart:
             self._due[beat] = due
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mire-heartbeat", daemon=True)
-                self._thread.start()
+                self._thread.start()  # the caller holds back signals, so the thread never takes one
             elif due < self._wakes_at:
                 self._changed.notify_all()
 

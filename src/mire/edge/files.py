@@ -53,6 +53,8 @@ def mapped(path: str) -> Iterator[None]:
     """Operating system errors of the block become ours, naming `path`."""
     try:
         yield
+    except MireError:
+        raise
     except OSError as error:
         raise error_of(error, path) from error
     except ValueError as error:  # an embedded NUL
@@ -139,6 +141,11 @@ def is_dir(path: str) -> bool:
     return os.path.isdir(path)
 
 
+def is_link(path: str) -> bool:
+    """Whether a symbolic link is there."""
+    return os.path.islink(path)
+
+
 def is_regular(path: str) -> bool:
     """Whether the path itself, not what a link points to, is a regular file."""
     try:
@@ -173,10 +180,12 @@ def chunks_of(path: str, length: int | None = None) -> Iterator[bytes]:
 
 def chunks_from(file: BinaryIO, length: int | None = None) -> Iterator[bytes]:
     """The rest of an open file in pieces."""
+    # read1 hands over what there is: a pipe is followed as it is written, and a signal is noticed at once.
+    read = getattr(file, "read1", file.read)
     left = length
     while left is None or left > 0:
-        chunk = file.read(CHUNK_BYTES if left is None else min(CHUNK_BYTES, left))
-        if not chunk:
+        chunk = read(CHUNK_BYTES if left is None else min(CHUNK_BYTES, left))
+        if chunk == b"":
             return
         left = None if left is None else left - len(chunk)
         yield chunk
@@ -205,16 +214,27 @@ def make_dirs(path: str) -> list[str]:
         if parent == path:
             break
         path = parent
-    for part in reversed(missing):
-        with mapped(part):
-            try:
-                os.mkdir(part)
-                made.append(part)
-            except FileExistsError:
-                if not os.path.isdir(part):
-                    raise FormatError(f"{shown(part)} is in the way: a directory must be there") from None
-        sync_dir(os.path.dirname(part))
+    try:
+        for part in reversed(missing):
+            with mapped(part):
+                try:
+                    os.mkdir(part)
+                    made.append(part)
+                except FileExistsError:
+                    if not os.path.isdir(part):
+                        raise FormatError(f"{shown(part)} is in the way: a directory must be there") from None
+            sync_dir(os.path.dirname(part))
+    except MireError:
+        remove_empty(made)
+        raise
     return made
+
+
+def remove_empty(directories: list[str]) -> None:
+    """Take back directories that were made, innermost first, as far as they are still empty."""
+    with suppress(OSError):
+        for directory in reversed(directories):
+            os.rmdir(directory)
 
 
 def claim_dir(path: str) -> bool:
@@ -239,34 +259,82 @@ class Written:
 def write_file(path: str, chunks: Iterable[bytes]) -> Written:
     """Replace a file atomically and durably: temporary name, fsync, rename, fsync of the directory."""
     temporary = temporary_beside(path)
-    digest, size = hashlib.sha256(), 0
     try:
-        with mapped(path), open(temporary, "xb", opener=create_opener) as file:
-            for chunk in chunks:
-                file.write(chunk)
-                digest.update(chunk)
-                size += len(chunk)
-            file.flush()
-            os.fsync(file.fileno())
         with mapped(path):
+            written = _write_synced(temporary, chunks)
             os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
     sync_dir(os.path.dirname(path))
+    return written
+
+
+def _write_synced(path: str, chunks: Iterable[bytes]) -> Written:
+    digest, size = hashlib.sha256(), 0
+    with mapped(path), open(path, "xb", opener=create_opener) as file:
+        for chunk in chunks:
+            file.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+        file.flush()
+        os.fsync(file.fileno())
     return Written(size, digest.hexdigest())
+
+
+@contextmanager
+def staged(directory: str, chunks: Iterable[bytes]) -> Iterator[tuple[str, Written]]:
+    """Content written durably under a temporary name, to be moved into its place; removed if it is not."""
+    make_dirs(directory)
+    temporary = temporary_beside(os.path.join(directory, "_"))
+    try:
+        written = _write_synced(temporary, chunks)
+        yield temporary, written
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def sweep_temporaries(directory: str, *, older_than_s: float) -> None:
+    """Remove temporary files of dead writers."""
+    with suppress(OSError), os.scandir(directory) as found:
+        for entry in found:
+            is_ours = entry.name.startswith(f"{PRIVATE_PREFIX}-") and entry.name.endswith(".tmp")
+            if is_ours and time.time() - entry.stat(follow_symlinks=False).st_mtime > older_than_s:
+                os.unlink(entry.path)
+
+
+def move_file(source: str, path: str) -> None:
+    """Give a durably written file its name, atomically; copied where that would cross file systems."""
+    with mapped(path):
+        try:
+            os.replace(source, path)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            write_file(path, chunks_of(source))
+    sync_dir(os.path.dirname(path))
+
+
+def write_through(path: str, chunks: Iterable[bytes]) -> int:
+    """Write into what is there, a device or a pipe, without replacing it; the number of bytes."""
+    size = 0
+    with mapped(path), open(path, "wb", buffering=0) as file:
+        for chunk in chunks:
+            view = memoryview(chunk)
+            while view:
+                view = view[file.write(view) :]
+            size += len(chunk)
+    return size
 
 
 def create_file(path: str, data: bytes) -> bool:
     """Create a file with all its bytes, durably; False when there is one already, which stays as it is."""
     temporary = temporary_beside(path)
     try:
-        with mapped(path), open(temporary, "xb", opener=create_opener) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
         with mapped(path):
+            _write_synced(temporary, [data])
             try:
                 os.link(temporary, path)
             except FileExistsError:

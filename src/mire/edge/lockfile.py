@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from mire.edge.files import create_opener, flocked, make_dirs, mapped, temporary_beside
+from mire.edge.files import create_opener, flocked, make_dirs, mapped, remove_empty, temporary_beside
 
 Judge = Callable[[bytes, int], bool]
 """Told a lock's body and its age in milliseconds, says whether it may be taken or removed."""
@@ -105,17 +105,12 @@ class HeldFile:
                 if is_free:  # else whoever is judging it right now may have it
                     with mapped(self.path):
                         os.unlink(self.path)
-                    self._remove_unused()
+                    # A refused write must leave nothing, not even the directories that were made to lock in.
+                    remove_empty(self._made)
                 return True
         finally:
             os.close(self._fd)
             self._fd = -1
-
-    def _remove_unused(self) -> None:
-        # A refused write must leave nothing, not even the directories that were made to lock in.
-        with suppress(OSError):
-            for directory in reversed(self._made):
-                os.rmdir(directory)
 
 
 def create(path: str, body: bytes) -> HeldFile | None:
@@ -126,6 +121,10 @@ def create(path: str, body: bytes) -> HeldFile | None:
             return _create_once(path, body, made)
         except FileNotFoundError:
             continue  # the directory was removed in between, with the model that was in it
+        except OSError as error:
+            remove_empty(made)
+            with mapped(path):
+                raise error from None
     with mapped(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
@@ -145,11 +144,6 @@ def _create_once(path: str, body: bytes, made: list[str]) -> HeldFile | None:
                 raise
             return _create_without_links(path, body)
         return HeldFile(path, fd, made) if kept else None
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        with mapped(path):
-            raise error from None
     finally:
         if not kept:
             os.close(fd)
@@ -173,7 +167,8 @@ def take_over(path: str, body: bytes, judge: Judge) -> HeldFile | None:
     with _same_file(path) as condemned:
         if condemned is None or not judge(*condemned):
             return None
-        temporary, fd = _write_temporary(path, body)
+        with mapped(path):
+            temporary, fd = _write_temporary(path, body)
         try:
             with mapped(path):
                 os.replace(temporary, path)

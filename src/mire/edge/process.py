@@ -5,9 +5,11 @@ Must not know: what the variables mean.
 """
 
 import os
+import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from mire.model.lease import Host
 
@@ -31,7 +33,26 @@ def is_alive(pid: int) -> bool:
         return False
     except (PermissionError, OverflowError):
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    # A process that ended but was not waited for still has its pid. Where /proc is missing it counts as alive.
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    except OSError:
+        return False
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold back the signals that end a command, so that what is taken inside is also put down for release."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Announced:

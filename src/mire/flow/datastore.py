@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 
 from mire.edge import files, process
-from mire.errors import ConfigError, DeniedError, FormatError, NotFoundError, RemoteError, shown
+from mire.errors import ConfigError, DeniedError, FormatError, InputError, NotFoundError, RemoteError, shown
 from mire.model.config import Config, Extension
 from mire.model.lease import Ancestry, Host
 from mire.model.names import RelPath
@@ -20,6 +20,8 @@ from mire.wire.marker import BYTES_MAX, check_format
 from mire.wire.repo import RepoFile, decode_repo
 
 _LEVELS_MAX = 10
+_PATH_BYTES_MAX = 4096 - 64
+"""What Linux takes, less room for a version's files below a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Datastore:
         """The absolute path; a symbolic link that leads out of the tier is refused."""
         root = self.root_of(rel_path)
         path = os.path.join(root, rel_path)
+        if len(os.fsencode(path)) > _PATH_BYTES_MAX:
+            raise InputError(f"the path {shown(path)} is too long for a file system: shorten the names", path=path)
         files.check_inside(path, root)
         return path
 

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mire.edge import clock, files, lockfile, process
 from mire.errors import InputError, LockLostError, NotFoundError, RemoteError, shown
@@ -157,27 +157,43 @@ def _acquire(
     if mine in _held:
         return [_held[mine]]
     files.check_inside(path, ds.base)
-    lease = _new_lease(ds, ttl_ms)
     while True:
-        body = encode_lease(replace(lease, acquired_at=clock.now_instant()))
+        lock, found = _try(ds, key, path, ttl_ms, stack)
+        if lock is not None:
+            return [lock]
+        if found is None:
+            continue
+        seen = _sighting(found)
+        if is_inherited(seen, ds.ancestry, ds.host):
+            return []
+        deadline.pause(key, seen, bounds)
+
+
+def _try(
+    ds: Datastore, key: LockKey, path: str, ttl_ms: int, stack: ExitStack
+) -> tuple[Lock | None, lockfile.Found | None]:
+    """Try once: the lock, or what is in the way. A signal cannot come between taking it and knowing it."""
+    lease = _new_lease(ds, ttl_ms)
+    body = encode_lease(lease)
+    found = None
+    with process.undisturbed():
         taken = lockfile.create(path, body)
-        seen = None
         if taken is None:
             found = lockfile.look(path)
-            if found is None:
-                continue
-            seen = _sighting(found)
-            if is_inherited(seen, ds.ancestry, ds.host):
-                return []
-            if _is_free(ds, seen):
-                taken = lockfile.take_over(path, body, lambda data, age: _is_free(ds, _sighted(data, age)))
-        if taken is not None:
-            lock = Lock(key, taken, lease, body)
-            _held[mine] = lock
-            stack.callback(lock.release)
-            stack.callback(_held.pop, mine, None)
-            return [lock]
-        deadline.pause(key, seen, bounds)
+            if found is not None and _may_take(ds, _sighting(found)):
+                taken = lockfile.take_over(path, body, lambda data, age: _may_take(ds, _sighted(data, age)))
+        if taken is None:
+            return None, found
+        lock = Lock(key, taken, lease, body)
+        mine = (path, threading.get_ident())
+        _held[mine] = lock
+        stack.callback(lock.release)
+        stack.callback(_held.pop, mine, None)
+        return lock, None
+
+
+def _may_take(ds: Datastore, seen: Sighting) -> bool:
+    return _is_free(ds, seen) and not is_inherited(seen, ds.ancestry, ds.host)
 
 
 def _new_lease(ds: Datastore, ttl_ms: int) -> Lease:

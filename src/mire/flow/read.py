@@ -226,7 +226,10 @@ def latest_metadata(ds: Datastore, model: ModelRef, name: DataName) -> Metadata:
             raise not_found(model, name)
         if metadata.renamed_to is None:
             return metadata
-        name = parse_data_name(metadata.renamed_to)
+        try:
+            name = parse_data_name(metadata.renamed_to)
+        except InputError as error:
+            raise FormatError(f"{shown(name)} of {model} forwards to a name that cannot be: {error.message}") from None
     raise NotFoundError(
         f"{shown(asked)} of {model} was renamed more than {HOPS_MAX} times: ask for its present name",
         kind="too_many_renames",

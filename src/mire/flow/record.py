@@ -8,6 +8,7 @@ Keeps: what is saved was first decoded from its own bytes, so nothing the refere
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Generic, TypeVar, assert_never
 
@@ -73,7 +74,7 @@ class Listing(Generic[T]):
 def save_output(ds: Datastore, output: Output) -> Output:
     """Write the record of a method execution; saving it again under the same start replaces it."""
     model_type = parse_model_type(output.model_type)
-    data = encode_output(output)
+    data = _encoded(lambda: encode_output(output))
     checked = _checked(lambda: decode_output(data, model_type))
     rel_path = output_path(model_type, checked.method_name, checked.definition_id, checked.started_at)
     model = ModelRef(model_type=model_type, model_id=ModelId(checked.definition_id))
@@ -84,13 +85,24 @@ def save_output(ds: Datastore, output: Output) -> Output:
 
 def save_run(ds: Datastore, run: Run) -> Run:
     """Write the record of a workflow run."""
-    data = encode_run(run)
+    data = _encoded(lambda: encode_run(run))
     checked = _checked(lambda: decode_run(data))
     with hold_models(ds, []) as hold:
         _store(ds, run_path(checked.workflow_id, checked.id), data, hold.check)
         # The reference's summary is judged by its number of entries only, so a changed status would be missed.
-        files.remove_file(os.path.join(ds.local, run_dir(checked.workflow_id), _RUNS_INDEX))
+        summary = os.path.join(ds.local, run_dir(checked.workflow_id), _RUNS_INDEX)
+        files.check_inside(summary, ds.local)
+        files.remove_file(summary)
     return checked
+
+
+def _encoded(encode: Callable[[], bytes]) -> bytes:
+    try:
+        return encode()
+    except InputError:
+        raise
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise InputError(f"the record cannot be written: {error}", kind="bad_record") from None
 
 
 def _checked(decode: Callable[[], T]) -> T:
@@ -117,14 +129,14 @@ def list_outputs(
     damaged = []
     for path, rel_path in _record_files(ds, start, ".yaml"):
         parts = rel_path.split("/")
-        if method is not None and parts[-2] != method:
-            continue
         kind = ModelType("/".join(parts[1:-2]))
+        if model_type not in (None, kind) or method not in (None, parts[-2]):
+            continue
         try:
             found.setdefault(rel_path, _load(path, partial(decode_output, model_type=kind)))
         except MireError as error:
             damaged.append(Damaged(path=path, message=error.message))
-    items = sorted(found.values(), key=lambda output: (output.started_at, output.id), reverse=True)
+    items = sorted(found.values(), key=lambda output: (time_of(output.started_at), output.id), reverse=True)
     return Listing(items=tuple(items), damaged=tuple(damaged))
 
 
@@ -140,7 +152,7 @@ def list_runs(ds: Datastore, workflow_id: Uuid | None = None) -> Listing[Run]:
             found.setdefault(rel_path, _load(path, decode_run))
         except MireError as error:
             damaged.append(Damaged(path=path, message=error.message))
-    items = sorted(found.values(), key=lambda run: (run.started_at or "", run.id), reverse=True)
+    items = sorted(found.values(), key=lambda run: (time_of(run.started_at), run.id), reverse=True)
     return Listing(items=tuple(items), damaged=tuple(damaged))
 
 
@@ -205,16 +217,18 @@ def append_event(ds: Datastore, event: AuditEvent) -> AuditEvent:
             prefix = VAULT
         case _:
             assert_never(event)
-    try:
-        line = encode_event(event)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the audit event cannot be written as JSON: {error}", kind="bad_record") from None
+    line = _encoded(lambda: encode_event(event))
     checked = _checked(lambda: decode_event(line, is_vault=prefix == VAULT))
     with hold_models(ds, []):
         path = ds.path_of(audit_path(prefix, day_of(checked.timestamp)))
         files.make_dirs(os.path.dirname(path))
         files.append_line(path, line)
     return checked
+
+
+def time_of(instant: Instant | None) -> datetime:
+    """When something happened, for sorting: equal times are equal however they are written."""
+    return datetime.min.replace(tzinfo=UTC) if instant is None else datetime_of(instant)
 
 
 def day_of(instant: Instant) -> str:
@@ -240,8 +254,9 @@ def list_events(ds: Datastore, since: str | None = None) -> Listing[AuditEvent]:
             except FormatError as error:
                 damaged.append(Damaged(path=f"{path}:{number}", message=error.message))
     if since is not None:
-        events = [event for event in events if event.timestamp >= since]
-    events.sort(key=lambda event: event.timestamp, reverse=True)
+        start = time_of(parse_instant(since, "since"))
+        events = [event for event in events if time_of(event.timestamp) >= start]
+    events.sort(key=lambda event: time_of(event.timestamp), reverse=True)
     return Listing(items=tuple(events), damaged=tuple(damaged))
 
 

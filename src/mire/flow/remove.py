@@ -2,8 +2,8 @@
 
 Owns: the order of a removal.
 Must not know: who may delete.
-Keeps: one step makes a deletion true (`.highest` for a name, `latest` for its newest version, the metadata file
-for an older one); what it did not live to remove is swept by the next write.
+Keeps: one step makes a deletion true (`latest` removed for a name, moved back for its newest version, the
+metadata file removed for an older one); what it did not live to remove is swept by the next write.
 """
 
 import os

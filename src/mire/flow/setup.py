@@ -12,9 +12,9 @@ from mire.edge import clock, files, process
 from mire.errors import ConfigError, NotFoundError, shown
 from mire.flow.datastore import Datastore, check_marker, load_repo
 from mire.model.config import Extension, Filesystem
-from mire.plan.config import parse_target
-from mire.wire.layout import LOCAL_TIER, REPO_FILE
-from mire.wire.repo import encode_new_repo, replace_datastore
+from mire.plan.config import Flags, parse_target, resolve_config
+from mire.wire.layout import DATA, LOCAL_TIER, REPO_FILE
+from mire.wire.repo import encode_new_repo, retarget_datastore
 
 _LOCAL_DIRS = (
     "data",
@@ -35,27 +35,43 @@ class Initialized:
     repo_dir: str
     created: bool
     changed_datastore: bool
+    left_behind: str | None
+    """The former datastore, when it has data: nothing is moved."""
 
 
 def init(repo_dir: str, *, datastore: str | None = None) -> Initialized:
     """Make a directory a repository, and point it at a datastore when one is named."""
     if not files.is_dir(os.path.dirname(os.path.abspath(repo_dir))):
         raise NotFoundError(f"there is no directory to hold {shown(repo_dir)}: create it first", path=repo_dir)
-    block = None
-    if datastore is not None:
-        block = _checked_block(os.path.abspath(repo_dir), datastore)
-    files.make_dirs(os.path.abspath(repo_dir))
     repo_dir = os.path.realpath(repo_dir)
     path = os.path.join(repo_dir, REPO_FILE)
     existing = files.read_file(path)
+    load_repo(repo_dir)
+    target = None if datastore is None else _checked_target(repo_dir, datastore)
+    block = None if target is None else _block(target)
+    changed = retarget_datastore(existing, block) if existing is not None and block is not None else None
+    left_behind = None if target is None else _data_left_behind(repo_dir, target)
+    if target is not None:
+        files.make_dirs(target.path)
     for name in _LOCAL_DIRS:
         files.make_dirs(os.path.join(repo_dir, LOCAL_TIER, name))
     if existing is None:
         _write_new(path, block)
-    elif block is not None:
-        load_repo(repo_dir)
-        files.write_file(path, [replace_datastore(existing, block)])
-    return Initialized(repo_dir=repo_dir, created=existing is None, changed_datastore=block is not None)
+    elif changed is not None:
+        files.write_file(path, [changed])
+    return Initialized(
+        repo_dir=repo_dir, created=existing is None, changed_datastore=block is not None, left_behind=left_behind
+    )
+
+
+def _data_left_behind(repo_dir: str, target: Filesystem) -> str | None:
+    former = resolve_config(
+        repo_dir=repo_dir, repo=load_repo(repo_dir), environ=process.environ(), flags=Flags()
+    ).target
+    if isinstance(former, Extension) or former.path == target.path:
+        return None
+    has_data = any(entry.is_dir for entry in files.list_dir(os.path.join(former.path, DATA)))
+    return former.path if has_data else None
 
 
 def ensure_initialized(ds: Datastore) -> None:
@@ -70,18 +86,16 @@ def _write_new(path: str, block: dict[str, str] | None) -> None:
     files.create_file(path, encode_new_repo(clock.new_uuid(), clock.now_instant(), block))
 
 
-def _checked_block(repo_dir: str, datastore: str) -> dict[str, str]:
-    environ = process.environ()
-    target = parse_target(datastore, repo_dir=repo_dir, environ=environ, what="--datastore")
+def _checked_target(repo_dir: str, datastore: str) -> Filesystem:
+    target = parse_target(datastore, repo_dir=repo_dir, environ=process.environ(), what="--datastore")
     if isinstance(target, Extension):
         raise ConfigError(f"datastore type {shown(target.type)} is not known to this mire: use filesystem:/path")
     check_marker(target.path)
-    files.make_dirs(target.path)
-    return {"type": "filesystem", "path": _portable(target, environ.get("HOME"))}
+    return target
 
 
-def _portable(target: Filesystem, home: str | None) -> str:
+def _block(target: Filesystem) -> dict[str, str]:
     # A settings file is shared through git: a path below the home directory means everybody's own.
-    if home and home != "/" and target.path.startswith(home.rstrip("/") + "/"):
-        return "$HOME" + target.path[len(home.rstrip("/")) :]
-    return target.path
+    home = process.environ().get("HOME", "").rstrip("/")
+    is_own = bool(home) and target.path.startswith(f"{home}/")
+    return {"type": "filesystem", "path": f"$HOME{target.path[len(home) :]}" if is_own else target.path}

@@ -15,10 +15,10 @@ from mire.errors import ConflictError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold
 from mire.flow.read import look_at_marks, look_at_name
-from mire.model.artifact import Metadata, ModelRef, NameState
+from mire.model.artifact import Highest, Metadata, ModelRef, NameState
 from mire.model.names import DataName, RelPath, Version
 from mire.plan.write import leftover_numbers, next_version
-from mire.wire.latest import decode_latest, encode_latest
+from mire.wire.latest import decode_highest, decode_latest, encode_highest, encode_latest
 from mire.wire.layout import HIGHEST, LATEST, METADATA, RAW, name_dir
 from mire.wire.metadata import encode_metadata
 
@@ -58,7 +58,7 @@ def _check_place(root: str, rel_path: RelPath) -> None:
             raise _nested(rel_path, "/".join(parts[:depth]))
     for entry in files.list_dir(os.path.join(root, rel_path)):
         inner = os.path.join(root, rel_path, entry.name)
-        if entry.is_dir and (not entry.name.isdigit() or any(child.is_dir for child in files.list_dir(inner))):
+        if entry.is_dir and any(child.is_dir for child in files.list_dir(inner)):
             raise _nested(rel_path, f"{rel_path}/{entry.name}")
 
 
@@ -99,6 +99,16 @@ def publish(ds: Datastore, model: ModelRef, name: DataName, version: int, hold: 
         marker = files.read_marker(path)
         if (decode_latest(marker or b"") or 0) < version:
             files.write_file(path, [encode_latest(version)])
+        _forget_floor(directory)
+
+
+def _forget_floor(directory: str) -> None:
+    # "Everything up to N is deleted" ends with the first version published after it; kept longer, it would
+    # speak up again when another program takes `latest` away, against versions it never meant.
+    path = os.path.join(directory, HIGHEST)
+    highest = decode_highest(files.read_file(path, limit=64) or b"")
+    if highest.floor:
+        files.write_file(path, [encode_highest(Highest(number=highest.number))])
 
 
 def write_version(directory: str, chunks: Iterable[bytes], metadata: Metadata, hold: Hold) -> None:
@@ -109,6 +119,9 @@ def write_version(directory: str, chunks: Iterable[bytes], metadata: Metadata, h
 
 def remove_version(directory: str) -> None:
     """Remove a version; metadata first, so that from then on the directory claims nothing."""
+    if files.is_link(directory):
+        files.remove_tree(directory)  # the link, not what it leads to
+        return
     files.remove_file(os.path.join(directory, METADATA))
     files.remove_tree(directory)
 

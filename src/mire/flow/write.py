@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mire.edge import clock, files
-from mire.errors import ConflictError, MireError, NotFoundError, shown
+from mire.errors import ConflictError, FormatError, InputError, MireError, NotFoundError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import hold_models
 from mire.flow.read import (
@@ -26,12 +26,17 @@ from mire.flow.read import (
     versions,
 )
 from mire.flow.rename import settle
+from mire.flow.setup import ensure_initialized
 from mire.flow.version import claim, compact_json, finish, publish
 from mire.model.artifact import Metadata, ModelRef, Owner
 from mire.model.lifetime import INFINITE, Lifetime, VersionPolicy
-from mire.model.names import DataName
+from mire.model.names import DataName, Version
 from mire.plan.write import check_not_renamed, check_owner, check_streaming, plan_deletion_content, plan_grown
-from mire.wire.layout import RAW
+from mire.wire.layout import DATA, RAW, name_dir
+from mire.wire.metadata import decode_metadata, encode_metadata
+
+_STAGED_S = 86_400.0
+"""Staged content this old belongs to a writer that died; no put waits a day between writing and moving it."""
 
 VERSIONS_KEPT = 10
 """The usual `garbageCollection`: how many versions a retention run keeps."""
@@ -60,38 +65,68 @@ def put(
     *,
     revive: bool = False,
 ) -> Metadata:
-    """Write a new version of a name."""
-    with hold_models(ds, [model]) as hold:
+    """Write a new version of a name; its content is on disk before anybody is kept waiting by a lock."""
+    check_draft(name, draft)
+    ds.path_of(name_dir(model, name))
+    with _staged(ds, model, name, chunks) as (content, written), hold_models(ds, [model]) as hold:
         settle(ds, model)
         check_may_write(ds, model, name, draft.owner, revive=revive)
         version = claim(ds, model, name)
+        metadata = _described(draft, name, version, size_bytes=written.size_bytes, checksum=written.sha256)
         directory = version_path(ds, model, name, version)
         with _or_nothing(directory):
-            written = files.write_file(os.path.join(directory, RAW), chunks)
-        metadata = Metadata(
-            id=clock.new_uuid(),
-            name=name,
-            version=version,
-            content_type=draft.content_type,
-            lifetime=draft.lifetime,
-            version_policy=draft.version_policy,
-            streaming=draft.streaming,
-            tags=draft.tags,
-            owner=draft.owner,
-            created_at=clock.now_instant(),
-            size_bytes=written.size_bytes,
-            checksum=written.sha256,
-            is_deleted=draft.is_deleted,
-            extra=draft.extra,
-        )
-        finish(directory, metadata, hold)
+            hold.check()
+            files.move_file(content, os.path.join(directory, RAW))
+            finish(directory, metadata, hold)
         publish(ds, model, name, version, hold)
         return metadata
 
 
 @contextmanager
+def _staged(
+    ds: Datastore, model: ModelRef, name: DataName, chunks: Iterable[bytes]
+) -> Iterator[tuple[str, files.Written]]:
+    ds.check_writable()
+    ensure_initialized(ds)
+    directory = os.path.join(ds.root_of(name_dir(model, name)), DATA)
+    files.sweep_temporaries(directory, older_than_s=_STAGED_S)
+    with files.staged(directory, chunks) as staged:
+        yield staged
+
+
+def check_draft(name: DataName, draft: Draft) -> None:
+    """Refuse what could not be read back, before anything is touched: by writing and reading it in memory."""
+    metadata = _described(draft, name, Version(1), size_bytes=0, checksum="0")
+    try:
+        decode_metadata(encode_metadata(metadata))
+    except (FormatError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"this cannot be written: {error}", kind="bad_metadata") from None
+
+
+def _described(draft: Draft, name: DataName, version: Version, *, size_bytes: int, checksum: str) -> Metadata:
+    return Metadata(
+        id=clock.new_uuid(),
+        name=name,
+        version=version,
+        content_type=draft.content_type,
+        lifetime=draft.lifetime,
+        version_policy=draft.version_policy,
+        streaming=draft.streaming,
+        tags=draft.tags,
+        owner=draft.owner,
+        created_at=clock.now_instant(),
+        size_bytes=size_bytes,
+        checksum=checksum,
+        is_deleted=draft.is_deleted,
+        extra=draft.extra,
+    )
+
+
+@contextmanager
 def _or_nothing(directory: str) -> Iterator[None]:
-    """A claimed version whose content could not be written leaves nothing behind."""
+    """A claimed version that could not be completed leaves nothing behind."""
     try:
         yield
     except BaseException:
@@ -116,7 +151,8 @@ def append(
     ds: Datastore, model: ModelRef, name: DataName, chunks: Iterable[bytes], owner: Owner | None = None
 ) -> Metadata:
     """Add bytes to the latest version of streaming data; its recorded size is what makes them count."""
-    with hold_models(ds, [model]) as hold:
+    check_streaming(_latest_or_none(ds, model, name), name)
+    with _staged(ds, model, name, chunks) as (content, _), hold_models(ds, [model]) as hold:
         settle(ds, model)
         current = check_streaming(_latest_or_none(ds, model, name), name)
         if owner is not None:
@@ -124,14 +160,15 @@ def append(
         artifact = artifact_of(ds, model, current)
         directory = os.path.dirname(artifact.path)
         size = files.size_of(artifact.path)
-        if size is None or size < (current.size_bytes or 0):
-            artifact.verify()  # raises: missing or shorter than recorded
+        if current.checksum is not None or size is None or size < (current.size_bytes or 0):
+            # An append drops the checksum, so damage must be found before it would become the good content.
+            artifact.verify()
         if current.size_bytes is None:
-            # Without a recorded size every byte counts at once; record it first, so that the append is one step.
+            # Without a recorded size every byte counts at once; record it first: then the append is one step.
             current = plan_grown(current, size or 0)
             finish(directory, current, hold)
         hold.check()
-        grown = files.grow_file(artifact.path, current.size_bytes or 0, chunks)
+        grown = files.grow_file(artifact.path, current.size_bytes or 0, files.chunks_of(content))
         metadata = plan_grown(current, grown)
         finish(directory, metadata, hold)
         return metadata
@@ -146,12 +183,9 @@ def _latest_or_none(ds: Datastore, model: ModelRef, name: DataName) -> Metadata 
 
 def mark_deleted(ds: Datastore, model: ModelRef, name: DataName, *, method: str) -> Metadata:
     """Write a deletion marker: a version that says the thing described is gone, with its last attributes."""
+    _check_markable(ds, model, name)
     with hold_models(ds, [model]):
-        current = current_metadata(ds, model, name)
-        if current is None:
-            raise not_found(model, name)
-        if current.is_deleted:
-            raise ConflictError(f"{shown(name)} of {model} is already deleted", kind="deleted", name=name)
+        current = _check_markable(ds, model, name)
         content = plan_deletion_content(
             _attributes_of(artifact_of(ds, model, current)), now=clock.now_instant(), method=method
         )
@@ -165,6 +199,15 @@ def mark_deleted(ds: Datastore, model: ModelRef, name: DataName, *, method: str)
             extra=current.extra,
         )
         return put(ds, model, name, [compact_json(content)], draft)
+
+
+def _check_markable(ds: Datastore, model: ModelRef, name: DataName) -> Metadata:
+    current = current_metadata(ds, model, name)
+    if current is None:
+        raise not_found(model, name)
+    if current.is_deleted:
+        raise ConflictError(f"{shown(name)} of {model} is already deleted", kind="already_deleted", name=name)
+    return current
 
 
 def _attributes_of(artifact: Artifact) -> object:

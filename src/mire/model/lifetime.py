@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final, NewType
 
 from mire.errors import InputError, shown
+from mire.model.names import VERSION_MAX
 
 Lifetime = NewType("Lifetime", str)
 VersionPolicy = int | str
@@ -57,7 +58,7 @@ def parse_lifetime(value: object) -> Lifetime:
 
 def parse_version_policy(value: object) -> VersionPolicy:
     """Check `garbageCollection`: a whole number above zero, or a duration above zero."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= VERSION_MAX:
         return value
     if isinstance(value, str) and duration_of(value):
         return value

@@ -28,8 +28,8 @@ from mire.wire.layout import LOCAL_TIER
 from mire.wire.repo import DatastoreBlock, RepoFile
 
 _VARIABLE = re.compile(r"\$(?:\{([^}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
-_KNOWN_SUBDIRS = (*DATASTORE_SUBDIRS, *ALWAYS_LOCAL_SUBDIRS, "config", "datastore-bundles")
 _SEGMENT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.-]*")
+_MILLISECONDS = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,15 @@ def resolve_config(*, repo_dir: str, repo: RepoFile | None, environ: Mapping[str
 
 def parse_target(text: str, *, repo_dir: str, environ: Mapping[str, str], what: str) -> Target:
     """A datastore from its text form: `filesystem:/path`, `@scope/type:{json}` or `s3:bucket/prefix`."""
-    kind, colon, rest = text.partition(":")
-    if not colon or not rest:
+    kind, _, rest = text.partition(":")
+    if not kind or not rest:
         raise ConfigError(f"{what} {shown(text)} is not a datastore: write filesystem:/path or @scope/type:{{json}}")
     if kind == "filesystem":
         return Filesystem(path=expand_path(rest, repo_dir=repo_dir, environ=environ, what=what))
     if kind == "s3":
         bucket, _, prefix = rest.partition("/")
+        if not bucket:
+            raise ConfigError(f"{what} {shown(text)} names no bucket: write s3:bucket or s3:bucket/prefix")
         return Extension(
             type="@swamp/s3-datastore", config={"bucket": bucket, **({"prefix": prefix} if prefix else {})}
         )
@@ -132,7 +134,7 @@ def _directories(named: tuple[str, ...] | None) -> tuple[str, ...]:
 
 def _lock_timeout_ms(block: DatastoreBlock | None, environ: Mapping[str, str], flags: Flags) -> int:
     if flags.lock_timeout_s is not None:
-        if not 0 <= flags.lock_timeout_s <= SYNC_TIMEOUT_S_MAX:
+        if not _is_between(flags.lock_timeout_s, 0):
             raise ConfigError(
                 f"--lock-timeout {shown(flags.lock_timeout_s)} is out of range: give 0 to {SYNC_TIMEOUT_S_MAX} seconds"
             )
@@ -144,7 +146,7 @@ def _lock_timeout_ms(block: DatastoreBlock | None, environ: Mapping[str, str], f
 
 def _sync_timeout_ms(block: DatastoreBlock | None, environ: Mapping[str, str], flags: Flags) -> int:
     if flags.sync_timeout_s is not None:
-        if not 1 <= flags.sync_timeout_s <= SYNC_TIMEOUT_S_MAX:
+        if not _is_between(flags.sync_timeout_s, 1):
             raise ConfigError(
                 f"--timeout {shown(flags.sync_timeout_s)} is out of range: give 1 to {SYNC_TIMEOUT_S_MAX} seconds"
             )
@@ -152,6 +154,12 @@ def _sync_timeout_ms(block: DatastoreBlock | None, environ: Mapping[str, str], f
     if block and block.sync_timeout_ms is not None:
         return _milliseconds(block.sync_timeout_ms, ".swamp.yaml: 'datastore': syncTimeoutMs")
     return _from_environ(environ, "SWAMP_DATASTORE_SYNC_TIMEOUT_MS", SYNC_TIMEOUT_MS)
+
+
+def _is_between(seconds: object, least: int) -> bool:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        return False
+    return least <= seconds <= SYNC_TIMEOUT_S_MAX
 
 
 def _milliseconds(value: object, what: str) -> int:
@@ -162,5 +170,5 @@ def _milliseconds(value: object, what: str) -> int:
 
 def _from_environ(environ: Mapping[str, str], name: str, default: int) -> int:
     # The reference ignores values it cannot use; failing here would break a shared environment.
-    text = environ.get(name, "").strip()
-    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 2**53 else default
+    match = _MILLISECONDS.fullmatch(environ.get(name, "").strip())
+    return int(match[0]) if match and int(match[0]) > 0 else default

@@ -8,7 +8,7 @@ Keeps: a holder on another host is judged only by age, and age is told by the st
 from collections.abc import Mapping
 from typing import Final
 
-from mire.errors import LockTimeoutError
+from mire.errors import LockTimeoutError, shown
 from mire.model.lease import TTL_MS, Ancestry, Host, LockKey, Sighting
 
 MODEL_BACKOFF_MS: Final = (25, 250)
@@ -50,9 +50,9 @@ def parse_ancestry(environ: Mapping[str, str], own_pid: int) -> Ancestry:
     pids.update(_pid(part) for part in environ.get("SWAMP_LOCK_ANCESTOR_PIDS", "").split(",")[:_ANCESTORS_MAX])
     nonces: set[str] = set()
     for entry in environ.get("SWAMP_LOCK_HOLDER_TOKENS", "").split(","):
-        pid, colon, tokens = entry.partition(":")
-        if colon and _pid(pid) != own_pid:
-            pids.add(_pid(pid))
+        holder, colon, tokens = entry.partition(":")
+        if colon and _pid(holder) not in (0, own_pid):
+            pids.add(_pid(holder))
             nonces.update(token for token in tokens.split("+") if token)
     pids -= {0, own_pid}
     return Ancestry(pids=frozenset(pids), nonces=frozenset(nonces))
@@ -83,7 +83,9 @@ def timeout_error(key: LockKey, waited_ms: int, sighting: Sighting | None) -> Lo
     if lease is None:
         who = "held by an unknown holder (its body is empty or garbled)"
     else:
-        who = f"held by {lease.holder} on host {lease.hostname or 'unknown'} (pid {lease.pid})"
+        # Anybody can write a lock's body, so what it says is shown with its control characters escaped.
+        holder, hostname = shown(lease.holder)[1:-1], shown(lease.hostname or "unknown")[1:-1]
+        who = f"held by {holder} on host {hostname} (pid {lease.pid})"
     return LockTimeoutError(
         f"lock {key} is {who}, last renewed {age_s:.1f} s ago; gave up after {waited_ms / 1000:.1f} s:"
         " wait and try again, raise --lock-timeout, or see 'mire lock status'",

@@ -71,15 +71,14 @@ def plan_delete_version(state: NameState, finished: Iterable[int], version: int)
     if not remaining:
         return plan_delete_name(state)
     top = max(remaining)
-    after = replace(state, numbers=tuple(n for n in state.numbers if n != version), marker=top)
     # Above the new `latest` only the high-water mark tells a deleted version from one still being written;
     # and no number may be forgotten, not even that of a marker whose version is not here.
-    is_needed = version > top or _given_out(after) < _given_out(state)
+    is_needed = version > top or _given_out(replace(state, marker=top)) < _given_out(state)
     highest = replace(state.highest, number=_given_out(state))
     return Removal(
         highest=highest if is_needed and highest != state.highest else None,
         latest=top,
-        keeps_latest=published_number(state) == top,
+        keeps_latest=published_number(state) in (None, top),
         numbers=(version,),
     )
 

@@ -34,8 +34,8 @@ def decode_lease(data: bytes) -> Lease | None:
 
 
 def encode_lease(lease: Lease) -> bytes:
-    """The body of a lock."""
-    return json.dumps(lease_document(lease), indent=2, ensure_ascii=False).encode()
+    """The body of a lock; a user or host name that is no UTF-8 must not keep anybody from locking."""
+    return json.dumps(lease_document(lease), indent=2, ensure_ascii=False).encode(errors="replace")
 
 
 def lease_document(lease: Lease) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from mire.errors import ConfigError, FormatError, InputError, shown
 from mire.model.instant import Instant
 from mire.model.names import Uuid
 from mire.wire.fields import Fields, mapping, sequence, text
-from mire.wire.yamltext import decode_yaml, encode_yaml
+from mire.wire.yamltext import compose_yaml, decode_yaml, encode_yaml
 
 LAYOUT_RELEASE: Final = "2026.08.12.1"
 """The reference release whose layout mire writes; goes into `swampVersion` of a new repository."""
@@ -72,9 +72,13 @@ def _decode_block(block: Mapping[str, Any]) -> DatastoreBlock:
         directories=fields.maybe("directories", _texts),
         exclude=fields.maybe("exclude", _texts),
         namespace=fields.maybe("namespace", _string) or "",
-        sync_timeout_ms=fields.maybe("syncTimeoutMs", lambda v: v) or config.get("syncTimeoutMs"),
-        lock_timeout_ms=fields.maybe("lockTimeoutMs", lambda v: v) or config.get("lockTimeoutMs"),
+        sync_timeout_ms=_first(fields.maybe("syncTimeoutMs", lambda v: v), config.get("syncTimeoutMs")),
+        lock_timeout_ms=_first(fields.maybe("lockTimeoutMs", lambda v: v), config.get("lockTimeoutMs")),
     )
+
+
+def _first(block_value: object, config_value: object) -> object:
+    return config_value if block_value is None else block_value
 
 
 def encode_new_repo(repo_id: Uuid, initialized_at: Instant, datastore: Mapping[str, Any] | None) -> bytes:
@@ -89,39 +93,63 @@ def encode_new_repo(repo_id: Uuid, initialized_at: Instant, datastore: Mapping[s
     return encode_yaml(document, quote='"').encode()
 
 
+def retarget_datastore(data: bytes, target: Mapping[str, Any]) -> bytes:
+    """The file with its datastore pointed elsewhere; namespace, directories and the like are the repository's."""
+    decode_repo(data)
+    block = (decode_yaml(data) or {}).get("datastore") or {}
+    kept = {key: value for key, value in block.items() if key not in ("type", "path", "config", *_S3_LEGACY)}
+    return replace_datastore(data, {**target, **kept})
+
+
 def replace_datastore(data: bytes, datastore: Mapping[str, Any]) -> bytes:
     """The file with its `datastore` block replaced or added; every other byte stays."""
     decode_repo(data)
     source = data.decode()
+    if source and not source.endswith("\n"):
+        source += "\n"
     block = encode_yaml({"datastore": datastore}, quote='"')
-    root = yaml.compose(source, Loader=yaml.SafeLoader)
-    if root is not None and (not isinstance(root, yaml.MappingNode) or root.flow_style):
-        raise ConfigError(
-            ".swamp.yaml is not a block of 'key: value' lines, so its datastore cannot be changed in place:"
-            f" write the block yourself: {shown(dict(datastore))}"
-        )
+    root = compose_yaml(source)
+    if root is not None and not isinstance(root, yaml.MappingNode):
+        raise _not_in_place(datastore)
     lines = source.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    keys = [] if root is None else [(key.value, key.start_mark.line) for key, _ in root.value]
-    start, end = _block_lines(keys, lines)
-    return "".join([*lines[:start], block, *lines[end:]]).encode()
+    start, end = _block_lines(root, lines)
+    changed = "".join([*lines[:start], block, *lines[end:]]).encode()
+    # Braces, indented keys, an anchor inside the block: whatever lines cannot express shows here.
+    try:
+        is_exact = decode_yaml(changed) == {**(decode_yaml(data) or {}), **decode_yaml(block.encode())}
+    except FormatError:
+        is_exact = False
+    if not is_exact:
+        raise _not_in_place(datastore)
+    return changed
 
 
-def _block_lines(keys: list[tuple[str, int]], lines: list[str]) -> tuple[int, int]:
-    """The lines [start, end) of the datastore block; both at the end of the file when there is none."""
-    for index, (key, start) in enumerate(keys):
-        if key == "datastore":
-            end = keys[index + 1][1] if index + 1 < len(keys) else len(lines)
+def _not_in_place(datastore: Mapping[str, Any]) -> ConfigError:
+    return ConfigError(
+        ".swamp.yaml is not a block of 'key: value' lines, so its datastore cannot be changed in place:"
+        f" write the block yourself: {shown(dict(datastore))}"
+    )
+
+
+def _block_lines(root: yaml.MappingNode | None, lines: list[str]) -> tuple[int, int]:
+    """The lines [start, end) of the datastore block; both at the end of the document when there is none."""
+    if root is None:
+        return len(lines), len(lines)
+    # A document may end before its file does, with a line "...".
+    end = root.end_mark.line
+    for key, _ in reversed(root.value):
+        start = key.start_mark.line
+        if key.value == "datastore":
             # Blank lines and comments at the left edge after the block belong to what follows it.
             while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
                 end -= 1
             return start, end
-    return len(lines), len(lines)
+        end = start
+    return root.end_mark.line, root.end_mark.line
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(text(item) for item in sequence(value))
+    return tuple(_string(item) for item in sequence(value))
 
 
 def _string(value: object) -> str:

@@ -10,16 +10,15 @@ text `7e10932` unquoted and its own loader would read `08.2026` as a number; bot
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import BaseResolver
 
 from mire.errors import FormatError, InputError, shown
-
-DEPTH_MAX: Final = 200
-"""Deeper documents are refused before they can exhaust a parser's stack; real ones have five levels."""
+from mire.wire.yamlplain import decode_plain
+from mire.wire.yamlshape import DEPTH_MAX, Parser, check_shape
 
 _INT = re.compile(
     r"[-+]?(?:0|0b[01_]*[01]|0x[0-9a-fA-F_]*[0-9a-fA-F]|0[0-7_]*[0-7]|[1-9](?:[0-9_]*[0-9])?"
@@ -33,39 +32,33 @@ _BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
 _NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
 _MERGE = re.compile(r"<<\Z")
 
-try:  # the C parser is about ten times faster; both give the same events
-    from yaml._yaml import CParser as _Parser
-except ImportError:  # pragma: no cover - PyYAML built without libyaml
-    from yaml.composer import Composer
-    from yaml.parser import Parser
-    from yaml.reader import Reader
-    from yaml.scanner import Scanner
 
-    class _Parser(Reader, Scanner, Parser, Composer):  # type: ignore[no-redef]
-        def __init__(self, stream: str) -> None:
-            Reader.__init__(self, stream)
-            Scanner.__init__(self)
-            Parser.__init__(self)
-            Composer.__init__(self)
-
-
-class _Loader(_Parser, SafeConstructor, BaseResolver):
+class _Loader(Parser, SafeConstructor, BaseResolver):
     def __init__(self, stream: str) -> None:
-        _Parser.__init__(self, stream)
+        Parser.__init__(self, stream)
         SafeConstructor.__init__(self)
         BaseResolver.__init__(self)
+        self._own: dict[int, set[int]] = {}
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # Merging puts other mappings' pairs in front of a node's own; only the own ones may not repeat.
+        self._own.setdefault(id(node), {id(key) for key, _ in node.value})
+        super().flatten_mapping(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
         if not isinstance(node, yaml.MappingNode):
             raise yaml.constructor.ConstructorError(None, None, "expected a mapping", node.start_mark)
         self.flatten_mapping(node)
         result: dict[str, Any] = {}
+        own: set[str] = set()
         for key_node, value_node in node.value:
             key = _key_text(self.construct_object(key_node, deep=True), key_node)
-            if key in result:
+            if key in own:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {shown(key)} stands twice", key_node.start_mark
                 )
+            if id(key_node) in self._own[id(node)]:
+                own.add(key)
             result[key] = self.construct_object(value_node, deep=deep)
         return result
 
@@ -94,6 +87,15 @@ for _tag, _regexp, _first in (
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _regexp, _first)
 
+# No `!!binary`, `!!timestamp`, `!!set` and the like: the reference never writes them, and what they mean could
+# not be written again.
+_Loader.yaml_constructors = {
+    tag: construct
+    for tag, construct in SafeConstructor.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in ("null", "bool", "int", "float", "str", "seq", "map")
+}
+_Loader.yaml_constructors["tag:yaml.org,2002:merge"] = SafeConstructor.construct_yaml_str  # `<<` as a value
+
 
 def decode_yaml(data: bytes, what: str = "document") -> Any:
     """The one document in `data`; `what` names it in errors."""
@@ -103,17 +105,29 @@ def decode_yaml(data: bytes, what: str = "document") -> Any:
         raise FormatError(
             f"{what} is not UTF-8: byte {error.start} is {shown(data[error.start : error.start + 1])}"
         ) from None
+    plain = decode_plain(text)
+    if plain is not None:
+        return plain
     try:
         loader = _Loader(text)
         try:
-            _check_depth(text, what)
+            check_shape(text, what)
             return loader.get_single_data()
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise FormatError(f"{what} is not valid YAML: {_one_line(error)}") from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, LookupError, RecursionError) as error:
         raise FormatError(f"{what} is not valid YAML: {error}") from None
+
+
+def compose_yaml(text: str) -> yaml.Node | None:
+    """The nodes of a document that `decode_yaml` could read, with their places in the text."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_node()
+    finally:
+        loader.dispose()
 
 
 def decode_yaml_mapping(data: bytes, what: str = "document") -> dict[str, Any]:
@@ -122,23 +136,6 @@ def decode_yaml_mapping(data: bytes, what: str = "document") -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FormatError(f"{what} is a {type(value).__name__}, not a mapping: {shown(value)}")
     return value
-
-
-def _check_depth(text: str, what: str) -> None:
-    # Composing recurses in C without a limit, so nesting is counted on the flat event stream first. Only
-    # suspicious texts pay for the second pass: depth needs that many brackets or that much indentation.
-    if text.count("[") + text.count("{") < DEPTH_MAX and " " * DEPTH_MAX not in text and "- - - -" not in text:
-        return
-    depth = 0
-    parser = _Parser(text)
-    while parser.check_event():
-        event = parser.get_event()
-        if isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
-            depth += 1
-            if depth > DEPTH_MAX:
-                raise FormatError(f"{what} is nested more than {DEPTH_MAX} levels deep")
-        elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
-            depth -= 1
 
 
 def _one_line(error: yaml.YAMLError) -> str:
@@ -162,6 +159,8 @@ def encode_yaml(value: Mapping[str, Any], *, quote: str = "'") -> str:
 
 
 def _lines(value: Any, pad: str, quote: str) -> Iterator[str]:
+    if len(pad) > 2 * (DEPTH_MAX - 2):
+        raise InputError(f"the document is nested more than {DEPTH_MAX} levels deep: flatten it")
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# The main job, end to end, in a directory that is removed at the end. Every command is printed before it runs, and
+# the demo fails when a command ends otherwise, or says something else, than announced.
+set -euo pipefail
+unset SWAMP_REPO_DIR SWAMP_DATASTORE SWAMP_LOCK_TIMEOUT_MS SWAMP_DATASTORE_SYNC_TIMEOUT_MS
+
+home=$(mktemp -d)
+holder=
+clean_up() {
+  if [ -n "$holder" ]; then kill "$holder" 2>/dev/null || true; fi
+  rm -rf "$home"
+}
+trap clean_up EXIT
+cd "$home"
+
+say() { printf '\n# %s\n' "$*"; }
+
+# run EXIT TEXT COMMAND: COMMAND must end with EXIT, and TEXT must be in what it prints.
+run() {
+  local want=$1 text=$2 command=$3 out code=0
+  printf '$ %s\n' "$command"
+  out=$(eval "$command" 2>&1) || code=$?
+  if [ -n "$out" ]; then printf '%s\n' "$out"; fi
+  if [ "$code" != 0 ]; then printf '(exit %s)\n' "$code"; fi
+  if [ "$code" != "$want" ] || [[ $out != *"$text"* ]]; then
+    printf '\nDEMO FAILED: expected exit %s and "%s"\n' "$want" "$text" >&2
+    exit 1
+  fi
+}
+
+# python_says TEXT CODE: TEXT must be in what a piece of Python prints.
+python_says() {
+  local out
+  printf '>>> %s\n' "${2//$'\n'/$'\n'>>> }"
+  out=$(python -c "$2" 2>&1) || { printf '%s\n\nDEMO FAILED\n' "$out" >&2; exit 1; }
+  printf '%s\n' "$out"
+  if [[ $out != *"$1"* ]]; then printf '\nDEMO FAILED: expected "%s"\n' "$1" >&2; exit 1; fi
+}
+
+say 'A repository is a directory with a settings file; the data lives in .swamp/ beside it.'
+run 0 'a repository' 'mire init'
+
+say 'Store three versions of the state of a network. Each put makes a new version.'
+for n in 0 1 2; do
+  run 0 "version $((n + 1))" \
+    "echo '{\"cidr\": \"10.$n.0.0/16\"}' | mire put aws/ec2/vpc vpc-1 state --content-type application/json --tag env=prod"
+done
+
+say 'Read the latest one, and an old one by number.'
+run 0 '10.2.0.0' 'mire get aws/ec2/vpc vpc-1 state'
+run 0 '10.0.0.0' 'mire get aws/ec2/vpc vpc-1 state --version 1'
+run 0 'latest' 'mire versions aws/ec2/vpc vpc-1 state'
+run 0 'env=prod' 'mire show aws/ec2/vpc vpc-1 state'
+
+say 'Rename it. The old name forwards to the new one, and keeps its history.'
+run 0 'network' 'mire mv aws/ec2/vpc vpc-1 state network'
+run 0 '10.2.0.0' 'mire get aws/ec2/vpc vpc-1 state'
+run 0 '10.1.0.0' 'mire get aws/ec2/vpc vpc-1 state --version 2'
+run 4 'renamed' "echo '{}' | mire put aws/ec2/vpc vpc-1 state"
+
+say 'Streaming data can grow.'
+run 0 'version 1' 'echo "create started" | mire put aws/ec2/vpc vpc-1 log --streaming --content-type text/plain'
+run 0 'version 1' 'echo "create done" | mire append aws/ec2/vpc vpc-1 log'
+run 0 $'create started\ncreate done' 'mire get aws/ec2/vpc vpc-1 log'
+
+say 'Delete the highest version. Its number is not given out again: the next one is 3.'
+run 0 'version 2' "echo '{\"cidr\": \"wrong\"}' | mire put aws/ec2/vpc vpc-1 network --content-type application/json"
+run 0 'version 2' 'mire rm aws/ec2/vpc vpc-1 network --version 2'
+run 0 '10.2.0.0' 'mire get aws/ec2/vpc vpc-1 network'
+run 0 'version 3' "echo '{\"cidr\": \"10.3.0.0/16\"}' | mire put aws/ec2/vpc vpc-1 network --content-type application/json"
+run 3 'no version 2' 'mire get aws/ec2/vpc vpc-1 network --version 2'
+
+say 'Programs record what they did: a method execution, a workflow run, an audit event.'
+python_says '1 output, 1 run, 1 event' 'import mire
+store = mire.open(".")
+vpc = store.model("aws/ec2/vpc", "vpc-1")
+output = store.outputs.start("aws/ec2/vpc", "31f6d0aa-8c47-4b0e-a5d9-e47c2b19f603", "create")
+store.outputs.finish(output, artifacts=[vpc.get("network").metadata])
+store.runs.finish(store.runs.start("9d7f3c10-2b6a-4e88-8c31-6f5a0e9b4d21", "nightly"))
+store.audit.command("create vpc-1", exit_code=0)
+print(f"{len(store.outputs.list())} output, {len(store.runs.list())} run, {len(store.audit.list())} event")'
+run 0 'create vpc-1' 'mire log'
+run 0 'nightly' 'mire log --kind run'
+run 0 'aws/ec2/vpc create' 'mire log --kind output'
+
+say 'Two processes write the same model at once. Each waits for the other; both succeed.'
+run 0 'version 2' 'echo left | mire put aws/ec2/vpc vpc-1 race & left=$!
+echo right | mire put aws/ec2/vpc vpc-1 race & right=$!
+wait $left && wait $right'
+run 0 $'\n2' 'mire versions aws/ec2/vpc vpc-1 race'
+
+say 'Somebody holds the lock of the model. A writer gives up after the time it was given, with exit code 75.'
+mkfifo ready
+python -c 'import mire, signal
+with mire.open(".").model("aws/ec2/vpc", "vpc-1").hold():
+    print("held", flush=True)
+    signal.pause()' >ready &
+holder=$!
+read -r answer <ready # fails when the holder died instead
+[ "$answer" = held ]
+run 0 "$holder" 'mire lock status'
+run 75 "pid $holder" 'echo late | mire put aws/ec2/vpc vpc-1 race --lock-timeout 1'
+
+say 'The holder dies without giving its lock back. On its own host that is noticed at once.'
+{ run 0 '' "kill -9 $holder" && wait "$holder"; } 2>/dev/null || true # bash reports the death there
+holder=
+run 0 'stale' 'mire lock status'
+run 0 'version 3' 'echo late | mire put aws/ec2/vpc vpc-1 race --lock-timeout 1'
+run 0 'no locks' 'mire lock status'
+
+say 'One byte of stored content changes behind our back. Reading says so instead of handing it out: exit code 7.'
+run 0 '' 'printf X | dd of=.swamp/data/aws/ec2/vpc/vpc-1/network/1/raw bs=1 conv=notrunc 2>/dev/null'
+run 7 'damaged' 'mire get aws/ec2/vpc vpc-1 network --version 1'
+run 0 '10.3.0.0' 'mire get aws/ec2/vpc vpc-1 network'
+
+say 'What there is now, on disk in plain files, and whether all is well.'
+run 0 'network' 'mire ls aws/ec2/vpc vpc-1'
+run 0 'metadata.yaml' 'find .swamp/data/aws/ec2/vpc/vpc-1/network -type f | sort'
+run 0 'ok' 'mire status'
+
+printf '\nThe demo did what it said.\n'
