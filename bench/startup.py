@@ -46,8 +46,8 @@ def main(runs: int) -> int:
     for name, (wall, used) in medians.items():
         beyond = f"{wall - base_wall:13.1f} {used - base_used:7.1f} {wall / base_wall:6.2f}"
         print(f"{name:<16} {wall:8.1f} {used:8.1f} {beyond}")
-    extra_ms = medians["mire --help"][0] - base_wall
-    print(f"goal: at most {GOAL_MS:.0f} ms beyond python -c pass; measured {extra_ms:.1f} ms")
+    extra_ms = medians["mire --help"][1] - base_used
+    print(f"goal: at most {GOAL_MS:.0f} ms beyond python -c pass; measured {extra_ms:.1f} ms of processor time")
     return int(extra_ms > GOAL_MS)
 
 

@@ -25,6 +25,7 @@ from mire.errors import InputError, RemoteError, shown
 from mire.flow import read, record, remove, rename, write
 from mire.flow.datastore import Datastore, find_repo, open_datastore
 from mire.flow.lock import Hold, LockReport, hold_global, hold_models, inspect_locks
+from mire.flow.query import Answer, Query, query
 from mire.flow.read import Artifact, Row
 from mire.flow.record import Listing
 from mire.flow.remove import Deleted
@@ -94,6 +95,43 @@ class Store:
         """Every model that has data: all, or those of a type and of the types below it."""
         wanted = None if model_type is None else parse_model_type(model_type)
         return [Model(self.datastore, ref, None) for ref in read.models(self.datastore, wanted)]
+
+    def query(
+        self,
+        predicate: str,
+        *,
+        select: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        history: bool = False,
+        hydrate: bool = True,
+        strict: bool = False,
+    ) -> Answer:
+        """The versions a CEL predicate matches (the latest of each name, unless history is asked for).
+
+        >>> import tempfile
+        >>> store = open(tempfile.mkdtemp())
+        >>> _ = store.model("aws/ec2/vpc", "vpc-1").put("state", {"cidr": "10.0.0.0/16"}, tags={"env": "prod"})
+        >>> found = store.query("tags.env == 'prod' && attributes.cidr.startsWith('10.')")
+        >>> [row["modelId"] for row in found]
+        ['vpc-1']
+        """
+        asked = Query(
+            predicate=predicate,
+            select=select,
+            order_by=order_by,
+            limit=limit,
+            offset=offset,
+            history=history,
+            hydrate=hydrate,
+            strict=strict,
+        )
+        return query(self.datastore, asked)
+
+    def latest(self, model_type: str, model_id: str, name: str) -> Artifact:
+        """The latest version of a name."""
+        return self.model(model_type, model_id).get(name)
 
     def hold(self) -> AbstractContextManager[Hold]:
         """Hold the whole datastore for structural work: waits for writers, and keeps new ones out."""
@@ -263,7 +301,8 @@ class Outputs:
         self, model_type: str, definition_id: str, method: str, *, provenance: dict[str, Any] | None = None
     ) -> Output:
         """Record that a method starts now."""
-        return record.save_output(self._ds, record.new_output(model_type, definition_id, method, provenance=provenance))
+        new = record.new_output(model_type, definition_id, method, provenance=provenance)
+        return record.start_output(self._ds, new)
 
     def finish(
         self, output: Output, status: str = "succeeded", *, error: str | None = None, artifacts: Any = None

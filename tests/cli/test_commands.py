@@ -36,7 +36,9 @@ def test_init_makes_a_repository_the_reference_recognises(run: Run_, repo: Path)
         "definitions-evaluated",
         "secrets",
         "audit",
+        ".gitignore",
     }
+    assert (repo / ".swamp/.gitignore").read_text() == "*\n"
 
 
 def test_init_again_changes_nothing(run: Run_, repo: Path, snapshot: Snapshot) -> None:

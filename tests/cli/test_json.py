@@ -26,6 +26,18 @@ GOOD = [
     ("rm", ["rm", "t", "i", "state"]),
     ("rm", ["rm", "t", "i", "state", "--mark"]),
     ("mv", ["mv", "t", "i", "state", "moved"]),
+    ("diff", ["diff", "t", "i", "state", "1", "1"]),
+    ("query", ["query", "name == 'state'"]),
+    ("query", ["query", "name == 'state'", "--explain"]),
+    ("search", ["search", "state"]),
+    ("usage", ["usage", "--by", "name"]),
+    ("retain", ["retain", "--dry-run"]),
+    ("prune", ["prune", "--dry-run"]),
+    ("hold", ["hold", "t", "i", "state"]),
+    ("hold.list", ["hold", "--list"]),
+    ("catalog.rebuild", ["catalog", "rebuild"]),
+    ("catalog.check", ["catalog", "check"]),
+    ("catalog.stats", ["catalog", "stats"]),
     ("log", ["log"]),
     ("status", ["status"]),
     ("lock.status", ["lock", "status"]),
@@ -44,6 +56,14 @@ BAD = [
     (["versions", "t", "i", "none"], "not_found", 3),
     (["rm", "t", "i", "none"], "not_found", 3),
     (["mv", "t", "i", "state", "log"], "exists", 4),
+    (["diff", "t", "i", "state", "1", "9"], "not_found", 3),
+    (["query", "nam == 'x'"], "input", 2),
+    (["search", "x", "--datastore", "filesystem:gone"], "unreachable", 5),
+    (["usage", "--datastore", "s3:bucket"], "unknown_datastore", 2),
+    (["retain", "--datastore", "filesystem:gone"], "unreachable", 5),
+    (["prune"], "unconfirmed", 2),
+    (["hold", "t", "i", "none"], "not_found", 3),
+    (["catalog", "rebuild", "--datastore", "filesystem:gone"], "unreachable", 5),
     (["log", "--since", "yesterday"], "bad_time", 2),
     (["status", "--datastore", "s3:bucket"], "unknown_datastore", 2),
     (["lock", "status", "--datastore", "filesystem:gone"], "unreachable", 5),
@@ -75,6 +95,7 @@ def stocked(run: Run, repo: Path, foreign_lock: Callable[..., Path]) -> Run:
     run("put", "t", "i", "state", "--content-type", "application/json", stdin=b'{"a": 2}')
     run("put", "t", "i", "log", "--streaming", stdin=b"one\n")
     foreign_lock(repo / ".swamp/data/t/held/.lock")
+    (repo / "models").mkdir()
     return run
 
 

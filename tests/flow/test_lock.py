@@ -431,3 +431,104 @@ def test_a_lock_body_is_the_references(repo: Path) -> None:
     assert list(ours) == list(golden)
     assert text == json.dumps(ours, indent=2)
     assert (ours["hostname"], ours["pid"], ours["ttlMs"]) == (socket.gethostname(), os.getpid(), 30_000)
+
+
+FORKED = """
+import os, sys, mire
+store = mire.open(sys.argv[1], lock_timeout=0)
+model = store.model("svc", "web-1")
+{body}
+"""
+
+
+def run_program(repo: Path, body: str) -> str:
+    """What a program prints, which must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED.format(body=body), str(repo)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_store_opened_before_a_fork_locks_as_the_child(repo: Path) -> None:
+    """A daemon that opens, forks and lets its parent go holds its locks under its own pid."""
+    body = """
+ready, done = os.pipe(), os.pipe()
+if os.fork() == 0:
+    with model.hold():
+        os.write(ready[1], b"x")
+        os.read(done[0], 1)
+    os._exit(0)
+os.read(ready[0], 1)
+lease = store.locks()[0].lease
+print(lease.pid != os.getpid(), store.locks()[0].is_stale)
+os.write(done[1], b"x")
+os.wait()
+"""
+    assert run_program(repo, body) == "True False\n"
+
+
+def test_a_child_forked_inside_a_hold_can_write_afterwards(repo: Path) -> None:
+    """A child works under its parent's lock while it is held, and takes its own when it is gone."""
+    body = """
+gone = os.pipe()
+with model.hold():
+    child = os.fork()
+    if child == 0:
+        inside = model.put("state", "inside").version
+        os.read(gone[0], 1)
+        after = model.put("state", "after").version
+        os._exit(0 if (inside, after) == (1, 2) else 1)
+    # The child's first put is done when version 1 is there.
+    while not model.versions("state"):
+        pass
+os.write(gone[1], b"x")
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert run_program(repo, body) == "0\n"
+
+
+def test_a_write_inside_a_hold_does_not_wait_for_structural_work(repo: Path) -> None:
+    """Structural work waits for the hold, so a hold that waited for it would wait for ever."""
+    store = mire.open(repo, lock_timeout=0)
+    model = store.model("svc", "web-1")
+    with model.hold():
+        (repo / ".swamp/.datastore.lock").write_text(body("far", 1))
+        assert model.put("state", "x").version == 1
+        assert store.model("svc", "web-2").put("state", "x").version == 1
+    with pytest.raises(LockTimeoutError):
+        model.put("state", "x")
+
+
+def test_a_dangling_link_in_the_place_of_a_lock_times_out(repo: Path) -> None:
+    """A lock that cannot be read and cannot be created is waited for no longer than asked."""
+    path = lock_file(repo)
+    path.parent.mkdir(parents=True)
+    path.symlink_to("nowhere")
+    with pytest.raises(LockTimeoutError):
+        mire.open(repo, lock_timeout=0.1).model("svc", "web-1").put("state", {})
+
+
+@pytest.mark.parametrize(("age_s", "ttl_ms"), [(-100_000, 30_000), (5_000, 9 * 10**15)])
+def test_no_lock_lives_for_ever(repo: Path, age_s: float, ttl_ms: int) -> None:
+    """Neither a time in the future nor an absurd time to live keeps everybody out."""
+    plant(repo, body("far", 1, ttl_ms=ttl_ms), age_s=age_s)
+    assert mire.open(repo, lock_timeout=0).model("svc", "web-1").put("state", {}).version == 1
+
+
+def test_executions_that_begin_in_one_millisecond_are_kept_apart(repo: Path) -> None:
+    """Files are named by the start, so one of two that begin together is recorded a moment later."""
+    outputs = mire.open(repo).outputs
+    definition = "31f6d0aa-8c47-4b0e-a5d9-e47c2b19f603"
+    started: list[str] = []
+
+    def start() -> None:
+        started.extend(outputs.start("svc", definition, "deploy").id for _ in range(25))
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(output.id for output in outputs.list()) == sorted(started)
+    assert len(set(started)) == 100

@@ -46,7 +46,7 @@ def test_type_and_ref_make_the_producer(one: Owner, other: Owner) -> None:
 @given(metadata())
 def test_what_is_not_deleted_is_active(described: Metadata) -> None:
     """A version is active or deleted, never both."""
-    assert described.is_active is not described.is_deleted
+    assert (described.is_active, described.is_deleted) in ((True, False), (False, True))
 
 
 def test_a_model_is_shown_as_its_path() -> None:

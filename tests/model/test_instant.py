@@ -61,6 +61,7 @@ def test_other_values_are_no_instants(value: object) -> None:
     """Offsets, impossible dates and other values are refused in a line that says how to write a time."""
     with pytest.raises(InputError) as caught:
         parse_instant(value, "createdAt")
+    assert caught.value.kind == "bad_time"
     assert caught.value.message.startswith("createdAt ")
     assert "2026-05-17T08:30:02.417Z" in caught.value.message
 

@@ -60,6 +60,7 @@ def test_other_lifetimes_are_refused(value: object) -> None:
     with pytest.raises(InputError) as caught:
         parse_lifetime(value)
     assert repr(value) in caught.value.message
+    assert caught.value.kind == "bad_lifetime"
 
 
 @pytest.mark.parametrize("value", [1, 10, VERSION_MAX, "30d", "1mo"])
@@ -76,6 +77,7 @@ def test_other_policies_are_refused(value: object) -> None:
     with pytest.raises(InputError) as caught:
         parse_version_policy(value)
     assert repr(value) in caught.value.message
+    assert caught.value.kind == "bad_version_policy"
 
 
 @given(lifetimes(), version_policies(), durations())

@@ -71,6 +71,16 @@ NEVER_SEGMENTS = [
 ]
 
 
+def test_the_directories_are_those_of_the_format() -> None:
+    """Ten directories make the datastore, five are always local, and versions are exact in a double."""
+    assert " ".join(DATASTORE_SUBDIRS) == (
+        "auto-definitions definitions-evaluated workflows-evaluated data outputs"
+        " workflow-runs audit telemetry logs files"
+    )
+    assert " ".join(ALWAYS_LOCAL_SUBDIRS) == "secrets bundles vault-bundles driver-bundles report-bundles"
+    assert VERSION_MAX == 9_007_199_254_740_991
+
+
 def refusal(parse: Parse, value: object) -> InputError:
     """The error with which a parser refuses a value."""
     with pytest.raises(InputError) as caught:
@@ -269,7 +279,7 @@ def test_other_numbers_are_no_versions(value: object) -> None:
     assert repr(value) in refusal(parse_version, value).message
 
 
-@pytest.mark.parametrize("value", ["a", "a/b", "data/aws/ec2/x/result/1/raw", ".swamp", "..x/y"])
+@pytest.mark.parametrize("value", ["a", "a/b", "data/aws/ec2/x/result/1/raw", ".swamp", "..x/y", "a/" + "x" * 255])
 def test_relative_paths_are_kept(value: str) -> None:
     """A path inside the store is taken as it is."""
     assert parse_rel_path(value) == value

@@ -71,6 +71,7 @@ def test_environment_over_flag_over_file_over_default(
 def test_the_file_names_a_target(file: RepoFile | None, target: object) -> None:
     """A block is a directory, the default one when it is named or nothing is, or an extension."""
     assert resolve(file).target == target
+    assert resolve(file).origin == ("default" if file is None else ".swamp.yaml")
 
 
 def test_an_override_moves_the_store_and_nothing_else() -> None:
@@ -217,6 +218,8 @@ def test_other_texts_are_no_targets(text: str) -> None:
         (None, None, None, LOCK_TIMEOUT_MS),
         (None, None, "5000", 5000),
         (None, 7000, "5000", 7000),
+        (None, 1, None, 1),
+        (None, None, "1", 1),
         (2.5, 7000, "5000", 2500),
         (0, 7000, "5000", 0),
         (None, None, " 5000 ", 5000),

@@ -60,7 +60,18 @@ def test_a_lock_expires_when_nobody_renewed_it(sighting: Sighting, expired: bool
 def test_the_clock_of_a_holder_is_not_believed(lease: Lease, age_ms: int, written: str) -> None:
     """What a body says about its time does not count: only the age by the store's clock does."""
     lied = replace(lease, acquired_at=Instant(written))
-    assert is_expired(seen(lied, age_ms)) is is_expired(seen(lease, age_ms)) is (age_ms > lease.ttl_ms)
+    assert is_expired(seen(lied, age_ms)) is is_expired(seen(lease, age_ms))
+    assert is_expired(seen(lease, age_ms)) is (abs(age_ms) > min(lease.ttl_ms, 600_000))
+
+
+def test_a_pid_counts_only_where_it_was_given() -> None:
+    """Containers may share a hostname and count pids each for themselves; our nonces tell, others' do not."""
+    here = replace(HERE, space="0000abcd")
+    ours, theirs = (f"11111111-2222-8333-8444-5555{space}" for space in ("0000abcd", "0000ffff"))
+    assert pid_to_probe(seen(replace(LEASE, nonce=ours)), here) == LEASE.pid
+    assert pid_to_probe(seen(replace(LEASE, nonce=theirs)), here) is None
+    for nonce in (None, "n-1", "11111111-2222-4333-8444-55550000ffff"):
+        assert pid_to_probe(seen(replace(LEASE, nonce=nonce)), here) == LEASE.pid
 
 
 @pytest.mark.parametrize(
@@ -215,6 +226,11 @@ def test_a_wait_for_nobody_known_says_so(sighting: Sighting | None) -> None:
     error = timeout_error(KEY, 1, sighting)
     assert "unknown holder" in error.message
     assert error.names["holder"] is None
+
+
+def test_a_host_without_a_name_is_unknown() -> None:
+    """An old body may not say on which host its holder is."""
+    assert "erin@build-7 on host unknown (pid 200)" in timeout_error(KEY, 1, seen(replace(LEASE, hostname=""))).message
 
 
 @given(leases())

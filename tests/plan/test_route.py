@@ -74,6 +74,7 @@ def test_secrets_and_bundles_are_local_whatever_the_settings(
         (["!data", "*"], ["data/x", "logs"], []),
         (["data/scratch/*", "!data/scratch/keep"], ["data/scratch/a"], ["data/scratch/keep", "data/scratch/keep/x"]),
         (["!data/scratch/keep", "data/scratch/*"], ["data/scratch/a", "data/scratch/keep"], []),
+        (["data/t/*", "!logs"], ["data/t/a", "data/t/logs"], ["logs/a"]),
         (["*.log", "!important.log"], ["logs/a.log"], ["logs/important.log", "data/t/id/important.log"]),
         (["# telemetry", "", " "], [], ["telemetry/a", "data/# telemetry"]),
         ([], [], ["data/x", "telemetry"]),

@@ -56,7 +56,12 @@ def test_a_marker_reads_back(version: int) -> None:
 
 @pytest.mark.parametrize(
     ("highest", "data"),
-    [(Highest(number=5), b"5"), (Highest(number=5, floor=5), b"5 all 5"), (Highest(number=7, floor=5), b"7 all 5")],
+    [
+        (Highest(number=5), b"5"),
+        (Highest(number=5, floor=5), b"5 all 5"),
+        (Highest(number=7, floor=5), b"7 all 5"),
+        (Highest(number=VERSION_MAX), b"9007199254740991"),
+    ],
 )
 def test_the_high_water_mark_is_short_text(highest: Highest, data: bytes) -> None:
     """The mark is the number, and `all N` where everything up to N was deleted; a newline does no harm."""

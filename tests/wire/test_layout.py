@@ -22,7 +22,7 @@ from mire.model.names import (
 from mire.testing.strategies import data_names, model_refs
 from mire.wire import layout
 from mire.wire.metadata import decode_metadata
-from mire.wire.record import decode_output, decode_run
+from mire.wire.record import COMMANDS, VAULT, VAULT_LEGACY, decode_output, decode_run
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "tree"
 MODEL = ModelRef(model_type=ModelType("aws/ec2/vpc"), model_id=ModelId("m-1"))
@@ -44,7 +44,9 @@ U2 = Uuid("871d6d04-daf1-45d7-8523-71915fe88478")
         ),
         (layout.run_dir(U1), f"workflow-runs/{U1}"),
         (layout.run_path(U1, U2), f"workflow-runs/{U1}/workflow-run-{U2}.yaml"),
-        (layout.audit_path("commands", "2026-08-01"), "audit/commands-2026-08-01.jsonl"),
+        (layout.audit_path(COMMANDS, "2026-08-01"), "audit/commands-2026-08-01.jsonl"),
+        (layout.audit_path(VAULT, "2026-08-01"), "audit/vault-audit-2026-08-01.jsonl"),
+        (layout.audit_path(VAULT_LEGACY, "2026-08-01"), "audit/vault-reads-2026-08-01.jsonl"),
         (layout.model_lock(Namespace(""), MODEL), "data/aws/ec2/vpc/m-1/.lock"),
         (layout.model_lock(Namespace("green"), MODEL), "green/data/aws/ec2/vpc/m-1/.lock"),
     ],

@@ -91,7 +91,8 @@ def test_a_marker_that_cannot_be_understood_is_an_error(data: bytes) -> None:
 
 
 def test_the_limit_is_exact() -> None:
-    """A marker of exactly the greatest size is read."""
+    """A marker of exactly the greatest size, which is part of the format, is read."""
+    assert BYTES_MAX == 65_536
     data = marker(format=2)
     check_format(data + b" " * (BYTES_MAX - len(data)))
     with pytest.raises(FormatError, match="larger"):

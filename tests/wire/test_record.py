@@ -1,6 +1,7 @@
 """Outputs, workflow runs and audit events: the reference's files, the schemas, what survives a rewrite."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,15 @@ def test_an_event_is_one_line() -> None:
     assert line.count(b"\n") == 1
     assert "é".encode() in line
     assert decode_event(line, is_vault=False) == event
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object, b"x", "\ud800"], ids=ascii)
+def test_what_json_cannot_hold_is_not_written(value: object) -> None:
+    """A value other programs could not read is an error, not a line."""
+    event = decode_event(line_of(ACCESS), is_vault=True)
+    assert isinstance(event, VaultEvent)
+    with pytest.raises((TypeError, ValueError)):
+        encode_event(replace(event, caller_context=value))
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ def test_the_legacy_s3_block_is_read() -> None:
 
 def test_timeouts_may_stand_in_the_config() -> None:
     """The reference has its timeout in the config object; beside it wins, and zero is not nothing."""
-    assert block_of(b"datastore: {type: x, config: {syncTimeoutMs: 7, lockTimeoutMs: 8}}").sync_timeout_ms == 7
+    block = block_of(b"datastore: {type: x, config: {syncTimeoutMs: 7, lockTimeoutMs: 8}}")
+    assert (block.sync_timeout_ms, block.lock_timeout_ms) == (7, 8)
     block = block_of(b"datastore: {type: x, syncTimeoutMs: 0, lockTimeoutMs: 9, config: {syncTimeoutMs: 7}}")
     assert (block.sync_timeout_ms, block.lock_timeout_ms) == (0, 9)
 
@@ -206,8 +207,8 @@ def test_a_bad_file_is_not_changed(change: Callable[[bytes, dict[str, str]], byt
         (b"a: 1\ndatastore: ~\n", b"a: 1\n" + BLOCK),
         (b"datastore: {type: s3, bucket: b, prefix: p, region: r, endpoint: e, forcePathStyle: true}\n", BLOCK),
         (
-            b"datastore:\n  namespace: green\n  type: x\n  config: {a: 1}\n  exclude: [y]\n  future: 2\nb: 2\n",
-            BLOCK + b'  namespace: "green"\n  exclude:\n    - "y"\n  future: 2\nb: 2\n',
+            b"datastore:\n  namespace: green\n  type: x\n  path: /o\n  config: {a: 1}\n  exclude: [y]\n  z: 2\nb: 2\n",
+            BLOCK + b'  namespace: "green"\n  exclude:\n    - "y"\n  z: 2\nb: 2\n',
         ),
     ],
     ids=ascii,

@@ -184,6 +184,18 @@ def _rich_table(columns: Sequence[str], cells: list[list[str]]) -> str:
     return capture.get().rstrip("\n")
 
 
+def notices(lines: Iterable[str]) -> None:
+    """Say something beside the answer, on standard error."""
+    for line in lines:
+        click.echo(f"mire: note: {plain(line)}", err=True)
+
+
+def progress(count: int) -> None:
+    """Show how far a long reading of files is, on a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(f"\rreading versions: {count}", nl=False, err=True)
+
+
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
     """Labelled values, one a line."""
     shown = [(label, plain(value)) for label, value in pairs if value is not None]

@@ -46,6 +46,14 @@ def new_uuid() -> Uuid:
     return Uuid(str(uuid.uuid4()))
 
 
+def new_nonce(space: str) -> str:
+    """A random UUID for a lock; one of version 8 says that its last digits tell where the holder's pid counts."""
+    if not space:
+        return new_uuid()
+    text = uuid.uuid4().hex
+    return str(uuid.UUID(f"{text[:12]}8{text[13:24]}{space}"))
+
+
 class Repeating:
     """A call repeated in the background until stopped or until it returns False."""
 

@@ -106,7 +106,8 @@ def read_marker(path: str) -> bytes | None:
         return os.fsencode(os.readlink(path))
     except OSError as error:
         if error.errno == errno.EINVAL:
-            return read_file(path, limit=64)
+            # Only a file can be a marker; opening a pipe would wait for somebody to write to it.
+            return read_file(path, limit=64) if is_regular(path) else None
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return None
         raise error_of(error, path) from error
@@ -124,11 +125,18 @@ def list_dir(path: str) -> list[Entry]:
     """The entries of a directory, by name; an absent directory has none."""
     try:
         with os.scandir(path) as found:
-            return sorted((Entry(entry.name, entry.is_dir()) for entry in found), key=lambda entry: entry.name)
+            return sorted((Entry(entry.name, _is_dir(entry)) for entry in found), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise error_of(error, path) from error
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def is_file(path: str) -> bool:
@@ -284,24 +292,28 @@ def _write_synced(path: str, chunks: Iterable[bytes]) -> Written:
 
 
 @contextmanager
-def staged(directory: str, chunks: Iterable[bytes]) -> Iterator[tuple[str, Written]]:
-    """Content written durably under a temporary name, to be moved into its place; removed if it is not."""
+def staged(directory: str, chunks: Iterable[bytes], *, sweep_s: float) -> Iterator[tuple[str, Written]]:
+    """Content written durably under a temporary name, to be moved into its place; removed if it is not.
+
+    What writers that died left there longer than `sweep_s` ago is removed on the way.
+    """
     make_dirs(directory)
     temporary = temporary_beside(os.path.join(directory, "_"))
     try:
         written = _write_synced(temporary, chunks)
+        _sweep_temporaries(directory, older_than=os.stat(temporary).st_mtime - sweep_s)
         yield temporary, written
     finally:
         with suppress(OSError):
             os.unlink(temporary)
 
 
-def sweep_temporaries(directory: str, *, older_than_s: float) -> None:
-    """Remove temporary files of dead writers."""
+def _sweep_temporaries(directory: str, *, older_than: float) -> None:
+    # Compared with a file just written there: on a share only the server's clock says how old a file is.
     with suppress(OSError), os.scandir(directory) as found:
         for entry in found:
             is_ours = entry.name.startswith(f"{PRIVATE_PREFIX}-") and entry.name.endswith(".tmp")
-            if is_ours and time.time() - entry.stat(follow_symlinks=False).st_mtime > older_than_s:
+            if is_ours and entry.stat(follow_symlinks=False).st_mtime < older_than:
                 os.unlink(entry.path)
 
 

@@ -35,14 +35,14 @@ class Found:
 def look(path: str) -> Found | None:
     """The lock file at a path, or None when there is none."""
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             body, stamp_ns = file.read(_BODY_MAX), os.fstat(file.fileno()).st_mtime_ns
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        # Unreadable is not free: report it as garbled, with an age if there is one.
+        # Unreadable, a link or a directory is not free: report it as garbled, with an age if there is one.
         try:
-            body, stamp_ns = b"", os.stat(path).st_mtime_ns
+            body, stamp_ns = b"", os.lstat(path).st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -158,7 +158,12 @@ def _create_without_links(path: str, body: bytes) -> HeldFile | None:
         fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except FileExistsError:
         return None
-    os.write(fd, body)
+    try:
+        _write_whole(fd, body)
+    except OSError:
+        os.close(fd)
+        os.unlink(path)
+        raise
     return HeldFile(path, fd)
 
 
@@ -227,8 +232,18 @@ def _open_to_judge(path: str) -> int | None:
 def _write_temporary(path: str, body: bytes) -> tuple[str, int]:
     temporary = temporary_beside(path)
     fd = create_opener(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR)
-    os.write(fd, body)
+    try:
+        _write_whole(fd, body)
+    except OSError:
+        os.close(fd)
+        os.unlink(temporary)
+        raise
     return temporary, fd
+
+
+def _write_whole(fd: int, body: bytes) -> None:
+    if os.write(fd, body) != len(body):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _inode_of(fd: int) -> tuple[int, int]:

@@ -4,10 +4,12 @@ Owns: identity and environment of the process.
 Must not know: what the variables mean.
 """
 
+import functools
 import os
 import signal
 import socket
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -17,7 +19,18 @@ from mire.model.lease import Host
 def this_host() -> Host:
     """The identity this process locks with."""
     user = os.environ.get("USER") or os.environ.get("USERNAME") or "unknown"
-    return Host(hostname=socket.gethostname(), pid=os.getpid(), user=user)
+    return Host(hostname=socket.gethostname(), pid=os.getpid(), user=user, space=_pid_space())
+
+
+@functools.cache
+def _pid_space() -> str:
+    # Containers may share a hostname and still count pids from 1, each for itself.
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            boot = file.read()
+        return f"{zlib.crc32(boot + str(os.stat('/proc/self/ns/pid').st_ino).encode()):08x}"
+    except OSError:
+        return ""
 
 
 def environ() -> Mapping[str, str]:

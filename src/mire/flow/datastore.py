@@ -31,11 +31,20 @@ class Datastore:
     repo_dir: str
     base: str
     config: Config
-    host: Host
-    ancestry: Ancestry
+    given_host: Host | None
     is_initialized: bool
     may_initialize: bool
     read_only_reason: str | None = None
+
+    @property
+    def host(self) -> Host:
+        """Who locks: this process as it is now, which after a fork is not the one that opened the store."""
+        return self.given_host or process.this_host()
+
+    @property
+    def ancestry(self) -> Ancestry:
+        """The locks of the processes we descend from, now."""
+        return parse_ancestry(process.environ(), process.this_host().pid)
 
     @property
     def tier(self) -> str:
@@ -63,6 +72,12 @@ class Datastore:
     def roots(self) -> tuple[str, ...]:
         """Both tiers, or the one where they are the same."""
         return (self.tier,) if self.tier == self.local else (self.tier, self.local)
+
+    def data_roots(self) -> tuple[str, ...]:
+        """The tiers that can hold model data: both only where patterns exclude some of it from the datastore."""
+        if tier_of(RelPath("data"), self.config) == "local":
+            return (self.local,)
+        return self.roots() if self.config.exclude else (self.tier,)
 
     def check_writable(self) -> None:
         """The gate before the first write."""
@@ -107,7 +122,6 @@ def open_datastore(
     repo = load_repo(repo_dir)
     if repo is None and not create and check:
         raise _no_repository(repo_dir)
-    host = host or process.this_host()
     environ = process.environ()
     config = resolve_config(repo_dir=repo_dir, repo=repo, environ=environ, flags=flags or Flags())
     if isinstance(config.target, Extension):
@@ -128,8 +142,7 @@ def open_datastore(
         repo_dir=repo_dir,
         base=base,
         config=config,
-        host=host,
-        ancestry=parse_ancestry(environ, host.pid),
+        given_host=host,
         is_initialized=repo is not None,
         may_initialize=create,
         read_only_reason=check_marker(base) if check else None,

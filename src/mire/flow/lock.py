@@ -33,8 +33,8 @@ from mire.wire.layout import DATA, HIGHEST, LATEST, LOCK, METADATA, RAW, global_
 from mire.wire.lockfile import decode_lease, encode_lease, renewal_offset
 
 _announced = process.Announced(ancestry_environ)
-_held: dict[tuple[str, int], "Lock"] = {}
-"""Locks of this process by path and thread, so that a write inside a hold does not wait for itself."""
+_held: dict[tuple[str, int, int], "Lock"] = {}
+"""Locks by path, process and thread, so that a write inside a hold does not wait for itself."""
 
 
 class Lock:
@@ -79,6 +79,10 @@ class Lock:
         return renewed
 
 
+def _mine(path: str) -> tuple[str, int, int]:
+    return path, os.getpid(), threading.get_ident()
+
+
 class Hold:
     """What a block that holds locks can ask."""
 
@@ -100,19 +104,34 @@ def hold_models(
     ensure_initialized(ds)
     deadline = _Deadline(ds.config.lock_timeout_ms if wait_ms is None else wait_ms)
     keys = sorted({model_lock(ds.config.namespace, model) for model in models})
+    # Who already holds a model is let on: structural work is waiting for it, and waiting back would be for ever.
+    is_inside = _holds_something(ds, keys)
     while True:
-        _wait_for_global(ds, deadline)
+        if not is_inside:
+            _wait_for_global(ds, deadline)
         with ExitStack() as stack:
-            locks = []
+            locks: list[Lock] = []
             for key in keys:
                 locks += _acquire(ds, key, deadline, MODEL_BACKOFF_MS, ttl_ms, stack)
-                if _global_sighting(ds) is not None:
+                if not is_inside and _global_sighting(ds) is not None:
                     break
             else:
                 hold = Hold(locks)
                 yield hold
                 hold.check()
                 return
+
+
+def _holds_something(ds: Datastore, keys: list[LockKey]) -> bool:
+    """Whether this thread, or a process it descends from, is already writing in this store."""
+    process_id, thread_id = os.getpid(), threading.get_ident()
+    if any(path.startswith(f"{ds.base}/") and (p, t) == (process_id, thread_id) for path, p, t in list(_held)):
+        return True
+    ancestry = ds.ancestry
+    if not ancestry.pids and not ancestry.nonces:
+        return False
+    found = (lockfile.look(os.path.join(ds.base, key)) for key in keys)
+    return any(seen is not None and is_inherited(_sighting(seen), ancestry, ds.host) for seen in found)
 
 
 @contextmanager
@@ -153,7 +172,7 @@ def _acquire(
 ) -> list[Lock]:
     """Take one lock and have `stack` release it; nothing to take when an ancestor or this thread has it."""
     path = os.path.join(ds.base, key)
-    mine = (path, threading.get_ident())
+    mine = _mine(path)
     if mine in _held:
         return [_held[mine]]
     files.check_inside(path, ds.base)
@@ -161,10 +180,8 @@ def _acquire(
         lock, found = _try(ds, key, path, ttl_ms, stack)
         if lock is not None:
             return [lock]
-        if found is None:
-            continue
-        seen = _sighting(found)
-        if is_inherited(seen, ds.ancestry, ds.host):
+        seen = None if found is None else _sighting(found)
+        if seen is not None and is_inherited(seen, ds.ancestry, ds.host):
             return []
         deadline.pause(key, seen, bounds)
 
@@ -185,7 +202,7 @@ def _try(
         if taken is None:
             return None, found
         lock = Lock(key, taken, lease, body)
-        mine = (path, threading.get_ident())
+        mine = _mine(path)
         _held[mine] = lock
         stack.callback(lock.release)
         stack.callback(_held.pop, mine, None)
@@ -197,13 +214,14 @@ def _may_take(ds: Datastore, seen: Sighting) -> bool:
 
 
 def _new_lease(ds: Datastore, ttl_ms: int) -> Lease:
+    host = ds.host
     return Lease(
-        holder=ds.host.holder,
-        hostname=ds.host.hostname,
-        pid=ds.host.pid,
+        holder=host.holder,
+        hostname=host.hostname,
+        pid=host.pid,
         acquired_at=clock.now_instant(),
         ttl_ms=ttl_ms,
-        nonce=clock.new_uuid(),
+        nonce=clock.new_nonce(host.space),
     )
 
 
@@ -225,7 +243,7 @@ def _global_sighting(ds: Datastore) -> tuple[LockKey, Sighting] | None:
     """A global lock that keeps us out, if there is one; stale ones are removed on the way."""
     for key in global_locks(ds.config.namespace):
         path = os.path.join(ds.base, key)
-        if (path, threading.get_ident()) in _held:
+        if _mine(path) in _held:
             continue
         found = lockfile.look(path)
         if found is None or is_inherited(_sighting(found), ds.ancestry, ds.host):
@@ -248,7 +266,7 @@ def _drain(ds: Datastore, deadline: _Deadline) -> None:
         path = os.path.join(ds.base, key)
         while (found := lockfile.look(path)) is not None:
             seen = _sighting(found)
-            mine = (path, threading.get_ident()) in _held
+            mine = _mine(path) in _held
             if mine or is_inherited(seen, ds.ancestry, ds.host) or _is_free(ds, seen):
                 break
             deadline.pause(key, seen, MODEL_BACKOFF_MS)
@@ -260,10 +278,10 @@ def _model_lock_keys(ds: Datastore) -> Iterator[LockKey]:
     while pending:
         directory = pending.pop()
         entries = files.list_dir(directory)
-        if any(entry.name == LOCK and not entry.is_dir for entry in entries):
+        if any(entry.name == LOCK for entry in entries):
             yield LockKey(os.path.relpath(os.path.join(directory, LOCK), ds.base))
         if not _is_name_dir(directory, entries):
-            pending += [os.path.join(directory, entry.name) for entry in entries if entry.is_dir]
+            pending += [os.path.join(directory, entry.name) for entry in entries if entry.is_dir and entry.name != LOCK]
 
 
 def _is_name_dir(directory: str, entries: list[files.Entry]) -> bool:

@@ -36,6 +36,7 @@ from mire.wire.metadata import check_agrees, decode_metadata
 _NUMBER = re.compile(r"[1-9]\d{0,15}", re.ASCII)
 _LEADING = re.compile(r"\+?0*(\d{1,15})", re.ASCII)
 METADATA_BYTES_MAX = 1 << 20
+_LOOKS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,8 @@ class Artifact:
     def _check_size(self) -> int:
         size = files.size_of(self.path)
         recorded = self.metadata.size_bytes
+        if size is None and not files.is_file(os.path.join(os.path.dirname(self.path), METADATA)):
+            raise NotFoundError(f"{self.label} was deleted while it was being read", kind="deleted", path=self.path)
         if size is None:
             raise NotFoundError(
                 f"the content of {self.label} is not here: it was never finished, or was lost",
@@ -158,14 +161,19 @@ def look_at_marks(ds: Datastore, model: ModelRef, name: DataName) -> NameState:
 
 def look_at_name(ds: Datastore, model: ModelRef, name: DataName) -> NameState:
     """What is in the directory of a name, its version directories included."""
-    numbers, taken = [], 0
-    for entry in files.list_dir(ds.path_of(name_dir(model, name))):
+    directory = ds.path_of(name_dir(model, name))
+    taken = 0
+    for entry in files.list_dir(directory):
         if entry.is_dir and (leading := _LEADING.match(entry.name)):
             # Other clients read "3abc" as 3, so it takes the number, though it is no version of ours.
             taken = max(taken, int(leading[1]))
-            if _NUMBER.fullmatch(entry.name):
-                numbers.append(int(entry.name))
-    return replace(look_at_marks(ds, model, name), numbers=tuple(sorted(numbers)), taken=taken)
+    return replace(look_at_marks(ds, model, name), numbers=numbers_in(directory), taken=taken)
+
+
+def numbers_in(directory: str) -> tuple[int, ...]:
+    """The version directories in a name's directory, finished or not, ascending."""
+    found = (entry.name for entry in files.list_dir(directory) if entry.is_dir and _NUMBER.fullmatch(entry.name))
+    return tuple(sorted(map(int, found)))
 
 
 def finished_numbers(ds: Datastore, model: ModelRef, name: DataName, state: NameState) -> list[int]:
@@ -200,12 +208,17 @@ def naming(path: str) -> Iterator[None]:
 
 def current_metadata(ds: Datastore, model: ModelRef, name: DataName) -> Metadata | None:
     """The metadata of the latest version as it stands, or None when the name has no version."""
-    number = published_number(look_at_marks(ds, model, name))
-    if number is None:
-        finished = versions(ds, model, name)
-        return load_metadata(ds, model, name, finished[-1]) if finished else None
-    metadata = load_metadata(ds, model, name, number)
-    if metadata is None:
+    state = look_at_marks(ds, model, name)
+    number, metadata = published_number(state), None
+    for _ in range(_LOOKS_MAX):
+        number = published_number(state)
+        finished = versions(ds, model, name) if number is None else []
+        metadata = load_metadata(ds, model, name, number or (finished or [0])[-1])
+        # What is not there may have been deleted since we looked; then the marks have changed as well.
+        before, state = state, look_at_marks(ds, model, name)
+        if metadata is not None or state == before:
+            break
+    if number is not None and metadata is None:
         rest = ", ".join(map(str, versions(ds, model, name))) or "none"
         raise NotFoundError(
             f"'latest' of {shown(name)} says version {number}, which has no metadata here;"
@@ -241,6 +254,12 @@ def get(ds: Datastore, model: ModelRef, name: DataName, version: int | None = No
     """A version of a name; without a number the latest, under whatever name it has now."""
     if version is None:
         metadata = latest_metadata(ds, model, name)
+        for _ in range(_LOOKS_MAX):
+            if files.size_of(artifact_of(ds, model, metadata).path) is not None:
+                break
+            before, metadata = metadata, latest_metadata(ds, model, name)
+            if metadata == before:
+                break
         if metadata.is_deleted:
             raise NotFoundError(
                 f"{shown(metadata.name)} of {model} was deleted at {metadata.created_at}:"
@@ -299,7 +318,8 @@ def history(ds: Datastore, model: ModelRef, name: DataName) -> list[Row]:
     numbers = versions(ds, model, name)
     if not numbers:
         raise not_found(model, name)
-    return [_row(ds, model, name, number) for number in numbers]
+    rows = [_row(ds, model, name, number) for number in numbers]
+    return [row for row in rows if row.metadata is not None or row.error is not None]  # less those deleted meanwhile
 
 
 def _row(ds: Datastore, model: ModelRef, name: DataName, number: int) -> Row:
@@ -326,7 +346,7 @@ def names(ds: Datastore, model: ModelRef) -> list[Row]:
 def _listed(ds: Datastore, directory: str) -> list[str]:
     found = {
         entry.name
-        for root in ds.roots()
+        for root in ds.data_roots()
         for entry in files.list_dir(os.path.join(root, directory))
         if entry.is_dir and not entry.name.startswith(PRIVATE_PREFIX)
     }
@@ -337,7 +357,7 @@ def models(ds: Datastore, model_type: ModelType | None = None) -> list[ModelRef]
     """Every model that has data, by type and id."""
     start = f"{DATA}/{model_type}" if model_type else DATA
     found: set[tuple[str, str]] = set()
-    for root in ds.roots():
+    for root in ds.data_roots():
         files.check_inside(os.path.join(root, start), root)
         found.update(_walk_models(os.path.join(root, start), model_type or ""))
     return [ModelRef(model_type=ModelType(kind), model_id=ModelId(model_id)) for kind, model_id in sorted(found)]

@@ -8,17 +8,17 @@ Keeps: what is saved was first decoded from its own bytes, so nothing the refere
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar, assert_never
 
 from mire.edge import clock, files
-from mire.errors import FormatError, InputError, MireError, NotFoundError, shown
+from mire.errors import ConflictError, FormatError, InputError, MireError, NotFoundError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import hold_models
 from mire.flow.read import naming
 from mire.model.artifact import ModelRef
-from mire.model.instant import Instant, datetime_of, parse_instant
+from mire.model.instant import Instant, datetime_of, instant_of, parse_instant
 from mire.model.names import (
     MethodName,
     ModelId,
@@ -71,6 +71,18 @@ class Listing(Generic[T]):
         return len(self.items)
 
 
+def start_output(ds: Datastore, output: Output) -> Output:
+    """Write the record of an execution that begins; of two that begin in one millisecond one moves on."""
+    while True:
+        try:
+            return save_output(ds, output)
+        except ConflictError as error:
+            if error.kind != "exists":
+                raise
+        later = datetime_of(output.started_at) + timedelta(milliseconds=1)
+        output = replace(output, started_at=instant_of(later))
+
+
 def save_output(ds: Datastore, output: Output) -> Output:
     """Write the record of a method execution; saving it again under the same start replaces it."""
     model_type = parse_model_type(output.model_type)
@@ -79,8 +91,25 @@ def save_output(ds: Datastore, output: Output) -> Output:
     rel_path = output_path(model_type, checked.method_name, checked.definition_id, checked.started_at)
     model = ModelRef(model_type=model_type, model_id=ModelId(checked.definition_id))
     with hold_models(ds, [model]) as hold:
+        _check_same(ds, rel_path, checked)
         _store(ds, rel_path, data, hold.check)
     return checked
+
+
+def _check_same(ds: Datastore, rel_path: RelPath, output: Output) -> None:
+    """A file is named by definition and start, so another execution may stand there: it is not ours to replace."""
+    path = ds.path_of(rel_path)
+    data = files.read_file(path)
+    if data is None:
+        return
+    with naming(path):
+        stored = decode_output(data, output.model_type)
+    if stored.id != output.id:
+        raise ConflictError(
+            f"another execution of {output.method_name} began at {output.started_at}: start this one later",
+            kind="exists",
+            id=stored.id,
+        )
 
 
 def save_run(ds: Datastore, run: Run) -> Run:

@@ -10,11 +10,12 @@ import os
 from dataclasses import dataclass
 
 from mire.edge import files
+from mire.flow.catalog import note
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold, hold_models
 from mire.flow.read import finished_numbers, look_at_name, not_found
 from mire.flow.rename import settle
-from mire.flow.version import remove_version
+from mire.flow.version import forget_floor, remove_version
 from mire.model.artifact import ModelRef
 from mire.model.names import DataName
 from mire.plan.write import Removal, plan_delete_name, plan_delete_version
@@ -44,6 +45,7 @@ def delete(ds: Datastore, model: ModelRef, name: DataName, version: int | None =
             raise not_found(model, name, version)
         removal = plan_delete_name(state) if version is None else plan_delete_version(state, finished, version)
         _remove(ds, model, name, removal, hold)
+        note(ds, model, name)
         gone = tuple(finished) if removal.latest is None else removal.numbers
         return Deleted(name=name, versions=gone, is_whole_name=removal.latest is None)
 
@@ -60,3 +62,5 @@ def _remove(ds: Datastore, model: ModelRef, name: DataName, removal: Removal, ho
         files.write_file(os.path.join(directory, LATEST), [encode_latest(removal.latest)])
     for number in removal.numbers:
         remove_version(os.path.join(directory, str(number)))
+    if removal.latest is None:
+        forget_floor(directory)

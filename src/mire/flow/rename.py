@@ -7,20 +7,20 @@ comes next.
 """
 
 import json
-import os
 from dataclasses import dataclass
 
 from mire.edge import clock, files
 from mire.errors import FormatError, MireError
+from mire.flow.catalog import note
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold, hold_models
-from mire.flow.read import artifact_of, current_metadata, not_found, version_path
+from mire.flow.read import artifact_of, current_metadata, load_metadata, look_at_marks, not_found, version_path
 from mire.flow.version import claim, compact_json, publish, remove_version, write_version
 from mire.model.artifact import Metadata, ModelRef
-from mire.model.names import DataName, Version, parse_data_name
-from mire.plan.write import check_rename, plan_renamed, plan_tombstone
-from mire.wire.fields import Fields, text, whole
-from mire.wire.layout import METADATA, intent_path
+from mire.model.names import DataName, Version, parse_data_name, parse_version
+from mire.plan.write import check_rename, plan_renamed, plan_tombstone, published_number
+from mire.wire.fields import Fields, text
+from mire.wire.layout import intent_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +43,17 @@ def rename(ds: Datastore, model: ModelRef, old: DataName, new: DataName) -> Rena
         artifact = artifact_of(ds, model, source)
         artifact.verify()
         version, tombstone = claim(ds, model, new), claim(ds, model, old)
-        intent = {"old": old, "new": new, "newVersion": version, "tombstoneVersion": tombstone}
-        hold.check()
-        files.write_file(ds.path_of(intent_path(model)), [json.dumps(intent, ensure_ascii=False).encode()])
         now = clock.now_instant()
         copy = plan_renamed(source, new=new, version=version, id=clock.new_uuid(), now=now)
-        write_version(version_path(ds, model, new, version), artifact.chunks(), copy, hold)
         marker, content = plan_tombstone(source, version=tombstone, renamed_to=new, id=clock.new_uuid(), now=now)
+        intent = _Intent(copy=_Place(new, version, copy.id), tombstone=_Place(old, tombstone, marker.id))
+        hold.check()
+        files.write_file(ds.path_of(intent_path(model)), [_encode_intent(intent)])
+        # The tombstone first: it stays invisible above `latest`. Once the copy can be seen both are complete, so
+        # the rename is always finished and never taken back.
         write_version(version_path(ds, model, old, tombstone), [compact_json(content)], marker, hold)
-        _finish_rename(ds, model, _Intent(old=old, new=new, version=version, tombstone=tombstone), hold)
+        write_version(version_path(ds, model, new, version), artifact.chunks(), copy, hold)
+        _finish_rename(ds, model, intent, hold)
         return Renamed(
             old=old, new=new, copied_version=source.version, new_version=version, tombstone_version=tombstone
         )
@@ -65,14 +67,21 @@ def _check_renamable(ds: Datastore, model: ModelRef, old: DataName, new: DataNam
     return source
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One of the two versions of a rename; its id tells it from what others may have put there since."""
+
+    name: DataName
+    version: Version
+    id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Intent:
     """A rename under way: two versions that become visible together."""
 
-    old: DataName
-    new: DataName
-    version: Version
-    tombstone: Version
+    copy: _Place
+    tombstone: _Place
 
 
 def settle(ds: Datastore, model: ModelRef) -> None:
@@ -81,22 +90,36 @@ def settle(ds: Datastore, model: ModelRef) -> None:
     data = files.read_file(path, limit=65_536)
     if data is None:
         return
-    try:
-        intent = _decode_intent(data)
-    except FormatError:
+    intent = _decode_intent(data)
+    if intent is None:
         files.remove_file(path)  # written whole or not at all, so this one is not ours
         return
-    places = (
-        version_path(ds, model, intent.new, intent.version),
-        version_path(ds, model, intent.old, intent.tombstone),
-    )
-    if all(files.is_file(os.path.join(place, METADATA)) for place in places):
+    places = (intent.copy, intent.tombstone)
+    if all(_id_at(ds, model, place) == place.id for place in places):
         _finish_rename(ds, model, intent, Hold(()))
         return
     for place in places:
-        remove_version(place)
-        files.make_dirs(place)  # an empty directory keeps the number from being given out again
+        _undo(ds, model, place)
     files.remove_file(path)
+
+
+def _undo(ds: Datastore, model: ModelRef, place: _Place) -> None:
+    """Empty a version we began, unless it is published or somebody else's by now."""
+    published = published_number(look_at_marks(ds, model, place.name)) or 0
+    if place.version <= published or _id_at(ds, model, place) not in (None, place.id):
+        return
+    directory = version_path(ds, model, place.name, place.version)
+    remove_version(directory)
+    files.make_dirs(directory)  # an empty directory keeps the number from being given out again
+
+
+def _id_at(ds: Datastore, model: ModelRef, place: _Place) -> str | None:
+    """The id of the version there, None when it has no metadata; what cannot be read is not ours."""
+    try:
+        metadata = load_metadata(ds, model, place.name, place.version)
+    except MireError:
+        return ""
+    return None if metadata is None else metadata.id
 
 
 def settle_before_read(ds: Datastore, model: ModelRef) -> None:
@@ -111,20 +134,27 @@ def settle_before_read(ds: Datastore, model: ModelRef) -> None:
         return
 
 
-def _decode_intent(data: bytes) -> _Intent:
+def _encode_intent(intent: _Intent) -> bytes:
+    parts = {"copy": intent.copy, "tombstone": intent.tombstone}
+    document = {key: {"name": p.name, "version": p.version, "id": p.id} for key, p in parts.items()}
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def _decode_intent(data: bytes) -> _Intent | None:
     try:
         fields = Fields(json.loads(data), "rename")
-    except ValueError:
-        raise FormatError("the rename under way is not JSON") from None
-    return _Intent(
-        old=parse_data_name(fields.take("old", text)),
-        new=parse_data_name(fields.take("new", text)),
-        version=Version(fields.take("newVersion", whole)),
-        tombstone=Version(fields.take("tombstoneVersion", whole)),
-    )
+        return _Intent(copy=fields.take("copy", _place), tombstone=fields.take("tombstone", _place))
+    except (FormatError, ValueError, RecursionError):
+        return None
+
+
+def _place(value: object) -> _Place:
+    fields = Fields(value, "rename")
+    return _Place(fields.take("name", parse_data_name), fields.take("version", parse_version), fields.take("id", text))
 
 
 def _finish_rename(ds: Datastore, model: ModelRef, intent: _Intent, hold: Hold) -> None:
-    publish(ds, model, intent.new, intent.version, hold)
-    publish(ds, model, intent.old, intent.tombstone, hold)
+    for place in (intent.copy, intent.tombstone):
+        publish(ds, model, place.name, place.version, hold)
     files.remove_file(ds.path_of(intent_path(model)))
+    note(ds, model, intent.tombstone.name, intent.copy.name)

@@ -55,6 +55,8 @@ def init(repo_dir: str, *, datastore: str | None = None) -> Initialized:
         files.make_dirs(target.path)
     for name in _LOCAL_DIRS:
         files.make_dirs(os.path.join(repo_dir, LOCAL_TIER, name))
+    # Runtime data, secrets among it, does not belong into version control.
+    files.create_file(os.path.join(repo_dir, LOCAL_TIER, ".gitignore"), b"*\n")
     if existing is None:
         _write_new(path, block)
     elif changed is not None:

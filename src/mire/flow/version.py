@@ -99,12 +99,14 @@ def publish(ds: Datastore, model: ModelRef, name: DataName, version: int, hold: 
         marker = files.read_marker(path)
         if (decode_latest(marker or b"") or 0) < version:
             files.write_file(path, [encode_latest(version)])
-        _forget_floor(directory)
+        forget_floor(directory)
 
 
-def _forget_floor(directory: str) -> None:
-    # "Everything up to N is deleted" ends with the first version published after it; kept longer, it would
-    # speak up again when another program takes `latest` away, against versions it never meant.
+def forget_floor(directory: str) -> None:
+    """End "everything up to N is deleted": once that is gone, or something was published after it.
+
+    Kept longer it would speak up again when another program takes `latest` away, against versions it never meant.
+    """
     path = os.path.join(directory, HIGHEST)
     highest = decode_highest(files.read_file(path, limit=64) or b"")
     if highest.floor:

@@ -13,27 +13,40 @@ from typing import Any
 
 from mire.edge import clock, files
 from mire.errors import ConflictError, FormatError, InputError, MireError, NotFoundError, shown
+from mire.flow.catalog import note
 from mire.flow.datastore import Datastore
 from mire.flow.lock import hold_models
 from mire.flow.read import (
+    METADATA_BYTES_MAX,
     Artifact,
     artifact_of,
     current_metadata,
     latest_metadata,
     load_metadata,
+    look_at_marks,
     not_found,
     version_path,
     versions,
 )
 from mire.flow.rename import settle
 from mire.flow.setup import ensure_initialized
-from mire.flow.version import claim, compact_json, finish, publish
+from mire.flow.version import claim, compact_json, finish, publish, remove_version
 from mire.model.artifact import Metadata, ModelRef, Owner
 from mire.model.lifetime import INFINITE, Lifetime, VersionPolicy
 from mire.model.names import DataName, Version
-from mire.plan.write import check_not_renamed, check_owner, check_streaming, plan_deletion_content, plan_grown
+from mire.plan.write import (
+    check_not_renamed,
+    check_owner,
+    check_streaming,
+    plan_deletion_content,
+    plan_grown,
+    published_number,
+)
 from mire.wire.layout import DATA, RAW, name_dir
 from mire.wire.metadata import decode_metadata, encode_metadata
+
+_ROOM = 1_024
+"""What the true size and checksum may add to metadata that was written on trial."""
 
 _STAGED_S = 86_400.0
 """Staged content this old belongs to a writer that died; no put waits a day between writing and moving it."""
@@ -74,11 +87,12 @@ def put(
         version = claim(ds, model, name)
         metadata = _described(draft, name, version, size_bytes=written.size_bytes, checksum=written.sha256)
         directory = version_path(ds, model, name, version)
-        with _or_nothing(directory):
+        with _or_nothing(ds, model, metadata):
             hold.check()
             files.move_file(content, os.path.join(directory, RAW))
             finish(directory, metadata, hold)
-        publish(ds, model, name, version, hold)
+            publish(ds, model, name, version, hold)
+        note(ds, model, name)
         return metadata
 
 
@@ -89,8 +103,7 @@ def _staged(
     ds.check_writable()
     ensure_initialized(ds)
     directory = os.path.join(ds.root_of(name_dir(model, name)), DATA)
-    files.sweep_temporaries(directory, older_than_s=_STAGED_S)
-    with files.staged(directory, chunks) as staged:
+    with files.staged(directory, chunks, sweep_s=_STAGED_S) as staged:
         yield staged
 
 
@@ -98,7 +111,10 @@ def check_draft(name: DataName, draft: Draft) -> None:
     """Refuse what could not be read back, before anything is touched: by writing and reading it in memory."""
     metadata = _described(draft, name, Version(1), size_bytes=0, checksum="0")
     try:
-        decode_metadata(encode_metadata(metadata))
+        data = encode_metadata(metadata)
+        if len(data) > METADATA_BYTES_MAX - _ROOM:
+            raise InputError(f"{len(data)} bytes of metadata are too many: keep tags below {METADATA_BYTES_MAX} bytes")
+        decode_metadata(data)
     except (FormatError, AttributeError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
@@ -125,13 +141,14 @@ def _described(draft: Draft, name: DataName, version: Version, *, size_bytes: in
 
 
 @contextmanager
-def _or_nothing(directory: str) -> Iterator[None]:
-    """A claimed version that could not be completed leaves nothing behind."""
+def _or_nothing(ds: Datastore, model: ModelRef, metadata: Metadata) -> Iterator[None]:
+    """A version that could not be completed and published leaves nothing behind."""
     try:
         yield
     except BaseException:
         with suppress(MireError):
-            files.remove_tree(directory)
+            if published_number(look_at_marks(ds, model, metadata.name)) != metadata.version:
+                remove_version(version_path(ds, model, metadata.name, metadata.version))
         raise
 
 
@@ -171,6 +188,7 @@ def append(
         grown = files.grow_file(artifact.path, current.size_bytes or 0, files.chunks_of(content))
         metadata = plan_grown(current, grown)
         finish(directory, metadata, hold)
+        note(ds, model, current.name)
         return metadata
 
 

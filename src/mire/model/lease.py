@@ -24,6 +24,8 @@ class Host:
     hostname: str
     pid: int
     user: str
+    space: str = ""
+    """Eight hex digits for where the pid counts (this boot, this pid namespace); empty: not known."""
 
     @property
     def holder(self) -> str:

@@ -5,6 +5,7 @@ Must not know: files, processes, clocks; it is told ages and whether a pid lives
 Keeps: a holder on another host is judged only by age, and age is told by the store's clock, never ours.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,11 +17,17 @@ GLOBAL_BACKOFF_MS: Final = (100, 2_000)
 """First and longest pause between two tries. The global lock is held longer, so it is asked less often."""
 
 _ANCESTORS_MAX = 64
+_TTL_MAX_MS = 600_000
+"""A body may claim any time to live; nobody keeps a lock this long without renewing it."""
+
+# Our own nonces: where the pid counts. Others' say nothing about it.
+_SPACE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{4}([0-9a-f]{8})")
 
 
 def is_expired(sighting: Sighting) -> bool:
     """Whether nobody renewed the lock for its time to live; a body we cannot read has the usual one."""
-    return sighting.age_ms > (sighting.lease.ttl_ms if sighting.lease else TTL_MS)
+    # A time in the future is as far from a renewal just now as one in the past.
+    return abs(sighting.age_ms) > min(sighting.lease.ttl_ms if sighting.lease else TTL_MS, _TTL_MAX_MS)
 
 
 def pid_to_probe(sighting: Sighting, host: Host) -> int | None:
@@ -28,7 +35,8 @@ def pid_to_probe(sighting: Sighting, host: Host) -> int | None:
     lease = sighting.lease
     if lease is None or not lease.pid or lease.hostname != host.hostname or lease.pid == host.pid:
         return None
-    return lease.pid
+    space = _SPACE.fullmatch(lease.nonce or "")
+    return None if space and host.space and space[1] != host.space else lease.pid
 
 
 def is_inherited(sighting: Sighting, ancestry: Ancestry, host: Host) -> bool:
@@ -79,7 +87,7 @@ def pause_ms(attempt: int, bounds: tuple[int, int], jitter: float, left_ms: floa
 def timeout_error(key: LockKey, waited_ms: int, sighting: Sighting | None) -> LockTimeoutError:
     """The error of a wait that ended, naming holder, host and age."""
     lease = sighting.lease if sighting else None
-    age_s = sighting.age_ms / 1000 if sighting else 0.0
+    age_s = max(0, sighting.age_ms) / 1000 if sighting else 0.0
     if lease is None:
         who = "held by an unknown holder (its body is empty or garbled)"
     else:

@@ -1,0 +1,95 @@
+"""`mire query`: records by a CEL predicate."""
+
+import os
+from typing import Any
+
+import click
+
+from mire.cli.face import common_options, emit, facts, notices, open_datastore, plain, progress, size_text, table
+
+
+@click.command("query", short_help="Find versions by a CEL predicate.")
+@click.argument("predicate")
+@click.option("--select", metavar="EXPR", help="Print this CEL expression of each record instead of the record.")
+@click.option("--order-by", metavar="FIELDS", help="E.g. 'size desc, name' (default: createdAt desc).")
+@click.option("--limit", type=int, default=100, show_default=True, help="At most so many.")
+@click.option("--offset", type=int, default=0, help="Skip so many.")
+@click.option("--history", is_flag=True, help="All versions, not only the latest of each name.")
+@click.option("--no-hydrate", is_flag=True, help="Content that is not here is null instead of being fetched.")
+@click.option("--strict", is_flag=True, help="A missing tag or attribute is an error instead of no match.")
+@click.option("--fresh", is_flag=True, help="Look at the files first, however large the store.")
+@click.option("--explain", is_flag=True, help="Show what goes to SQL and what is evaluated, and do nothing.")
+@common_options
+def command(
+    predicate: str,
+    select: str | None,
+    order_by: str | None,
+    limit: int,
+    offset: int,
+    history: bool,
+    no_hydrate: bool,
+    strict: bool,
+    fresh: bool,
+    explain: bool,
+) -> None:
+    """Find versions by a CEL predicate, newest first.
+
+    \b
+    mire query 'modelType == "aws/ec2/vpc" && tags.env == "prod"'
+    mire query 'attributes.cidr.startsWith("10.")' --select 'modelId + " " + attributes.cidr'
+    mire query 'size > 1000000' --history --order-by 'size desc' --limit 10
+
+    Only the latest version of each name is looked at, unless the predicate mentions version or
+    isLatest, or --history is given.
+    """  # noqa: D301 - \b is how click keeps lines as they are
+    from mire.flow.query import Query, query
+    from mire.flow.query import explain as explain_it
+
+    asked = Query(
+        predicate=predicate,
+        select=select,
+        order_by=order_by,
+        limit=limit,
+        offset=offset,
+        history=history,
+        hydrate=not no_hydrate,
+        strict=strict,
+    )
+    if explain:
+        found = explain_it(asked)
+        emit("query", {"explain": found}, lambda: _explained(found))
+        return
+    answer = query(open_datastore(), asked, force=fresh, workers=os.cpu_count() or 1, progress=progress)
+    notices([*answer.notices, *(f"not judged: {problem}" for problem in answer.problems)])
+    document = {
+        "predicate": predicate,
+        "results": answer.rows,
+        "total": len(answer.rows),
+        "limited": answer.is_limited,
+        "problems": answer.problems,
+    }
+    emit("query", document, lambda: _text(answer.rows, is_selected=select is not None, is_limited=answer.is_limited))
+
+
+def _explained(found: dict[str, Any]) -> str:
+    steps = [(step["decidedBy"], step["part"]) for step in found["steps"]]
+    where = [("where", found["where"]), ("parameters", found["parameters"]), ("order by", found["orderBy"])]
+    return facts([*steps, *where, ("latest only", "yes" if found["latestOnly"] else "no")])
+
+
+def _text(rows: list[Any], *, is_selected: bool, is_limited: bool) -> str:
+    import json
+
+    if not rows:
+        return "nothing found"
+    if is_selected:
+        lines = [plain(row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)) for row in rows]
+    else:
+        columns = ["TYPE", "ID", "NAME", "VERSION", "SIZE", "CREATED"]
+        cells = [
+            [r["modelType"], r["modelId"], r["name"], r["version"], size_text(r["size"]), r["createdAt"]] for r in rows
+        ]
+        lines = [table(columns, cells)]
+    if is_limited:
+        lines.append("(more: raise --limit, or go on with --offset)")
+    return "\n".join(lines)

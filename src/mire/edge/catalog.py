@@ -1,0 +1,200 @@
+"""The catalog's SQLite file: opened, healed or replaced, read and written.
+
+Owns: the connection, the schema, and the decision whether the file can be believed.
+Must not know: what rows mean, or where they come from.
+Keeps: a catalog is a cache. Whatever is wrong with the file (not a database, cut off, other bytes, another
+schema, a directory in its place) costs a rebuild, never an answer.
+"""
+
+import os
+import secrets
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+SCHEMA: Final = 1
+_BUSY_S = 10.0
+_PAGES = -32_000
+"""Page cache of a connection: 32 MB, so that a rebuild's memory does not grow with the store."""
+
+
+_UNBELIEVABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a file of other bytes ends in; text that is not UTF-8 is one of them."""
+
+
+class Broken(Exception):  # noqa: N818 - a fact about the file, not a failure of the caller
+    """The file cannot be believed."""
+
+
+class CatalogFile:
+    """An open catalog."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str | None, columns: Sequence[tuple[str, str]]) -> None:
+        self._connection = connection
+        # SQLite folds only ASCII letters.
+        connection.create_function("mire_fold", 1, str.casefold, deterministic=True)
+        self._path = path
+        self._names = [name for name, _ in columns]
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether nothing of it survives this process, because the disk could not take it."""
+        return self._path is None
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a statement, one by one."""
+        try:
+            yield from self._connection.execute(sql, parameters)
+        except _UNBELIEVABLE as error:
+            raise Broken(str(error)) from error
+
+    def one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """The first row of a statement."""
+        return next(self.rows(sql, parameters), None)
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        """Run a statement; how many rows it changed."""
+        try:
+            return self._connection.execute(sql, parameters).rowcount
+        except _UNBELIEVABLE as error:
+            raise Broken(str(error)) from error
+
+    def insert(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Add or replace versions, each with a checksum of its values."""
+        marks = ",".join("?" * (len(self._names) + 1))
+        sql = f"INSERT OR REPLACE INTO version ({','.join(self._names)},crc) VALUES ({marks})"  # noqa: S608 - our names
+        try:
+            self._connection.executemany(sql, ((*row, checksum(row)) for row in rows))
+        except _UNBELIEVABLE as error:
+            raise Broken(str(error)) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing."""
+        self.run("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+        self.run("COMMIT")
+        if self._path is not None:
+            _write_stamp(self._path)  # a commit may have written to the file, and the next process must know it was us
+
+    def close(self) -> None:
+        """Close the connection and stamp the file as left by us."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+        if self._path is not None:
+            _write_stamp(self._path)
+
+
+def checksum(row: Sequence[Any]) -> int:
+    """A checksum of a row's values, to notice bytes that changed on disk."""
+    return zlib.crc32(repr(tuple(row)).encode(errors="surrogatepass"))
+
+
+def open_catalog(path: str, columns: Sequence[tuple[str, str]]) -> CatalogFile:
+    """The catalog at a path, made new when it cannot be believed; in memory where the disk refuses."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            return _open_checked(path, columns)
+        except (Broken, *_UNBELIEVABLE):
+            discard(path)
+            return _open_checked(path, columns)
+    except (OSError, Broken, *_UNBELIEVABLE):
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        _create(connection, columns)
+        return CatalogFile(connection, None, columns)
+
+
+def discard(path: str) -> None:
+    """Move a catalog that cannot be believed out of the way and remove it."""
+    for suffix in ("-wal", "-shm", "-journal", ".stamp"):
+        with suppress(OSError):
+            os.unlink(path + suffix)
+    with suppress(FileNotFoundError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rename(path, f"{path}-aside-{secrets.token_hex(4)}")  # whoever put it there may want it back
+        else:
+            os.unlink(path)
+
+
+def _open_checked(path: str, columns: Sequence[tuple[str, str]]) -> CatalogFile:
+    is_new = not os.path.lexists(path)
+    is_known = not is_new and _read_stamp(path) == _stamp_of(path)
+    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute(f"PRAGMA cache_size={_PAGES}")
+        found = CatalogFile(connection, path, columns)
+        _settle_schema(connection, columns)
+        if not is_new and not is_known:
+            _verify(found, columns)
+        if not is_known:
+            _write_stamp(path)
+    except BaseException:
+        connection.close()
+        raise
+    return found
+
+
+def _settle_schema(connection: sqlite3.Connection, columns: Sequence[tuple[str, str]]) -> None:
+    schema = connection.execute("PRAGMA user_version").fetchone()[0]
+    if schema == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        _create(connection, columns)
+    elif schema != SCHEMA:
+        raise Broken(f"schema {schema}, not {SCHEMA}")
+
+
+def _create(connection: sqlite3.Connection, columns: Sequence[tuple[str, str]]) -> None:
+    body = ",".join(f"{name} {kind} NOT NULL" for name, kind in columns)
+    connection.executescript(
+        f"""
+        BEGIN IMMEDIATE;
+        CREATE TABLE IF NOT EXISTS version ({body}, crc INTEGER NOT NULL,
+            UNIQUE (namespace, model_type, model_id, name, version));
+        CREATE INDEX IF NOT EXISTS version_by_type ON version (model_type, is_latest, created_at);
+        CREATE INDEX IF NOT EXISTS version_by_time ON version (is_latest, created_at);
+        CREATE INDEX IF NOT EXISTS version_by_model ON version (model_name, name, is_latest);
+        CREATE INDEX IF NOT EXISTS version_by_run ON version (workflow_run_id) WHERE workflow_run_id <> '';
+        CREATE TABLE IF NOT EXISTS name (root INTEGER NOT NULL, path TEXT NOT NULL, identity TEXT NOT NULL,
+            streaming INTEGER NOT NULL, error TEXT NOT NULL, PRIMARY KEY (root, path)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+        PRAGMA user_version={SCHEMA};
+        COMMIT;
+        """
+    )
+
+
+def _verify(catalog: CatalogFile, columns: Sequence[tuple[str, str]]) -> None:
+    """Whether a file that someone else touched still says what we wrote."""
+    if catalog.one("PRAGMA integrity_check(1)") != ("ok",):
+        raise Broken("the integrity check failed")
+    names = ",".join(name for name, _ in columns)
+    for *row, crc in catalog.rows(f"SELECT {names},crc FROM version"):  # noqa: S608 - our own column names
+        if checksum(row) != crc:
+            raise Broken("a row does not match its checksum")
+
+
+def _stamp_of(path: str) -> str:
+    status = os.stat(path)
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
+
+
+def _read_stamp(path: str) -> str | None:
+    try:
+        with open(f"{path}.stamp", encoding="ascii") as file:
+            return file.read(200)
+    except (OSError, ValueError):
+        return None
+
+
+def _write_stamp(path: str) -> None:
+    with suppress(OSError), open(f"{path}.stamp", "w", encoding="ascii") as file:
+        file.write(_stamp_of(path))

@@ -1,0 +1,315 @@
+"""The catalog kept in step with the files: filled, refreshed, written through, rebuilt.
+
+Owns: which names are looked at again, and what leaves the catalog.
+Must not know: queries.
+Keeps: the catalog is derived: any failure here costs time at the next query, never a write or an answer.
+Nothing leaves it because of a directory that could not be listed.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from mire.edge import walk
+from mire.edge.catalog import SCHEMA, Broken, CatalogFile, discard, open_catalog
+from mire.flow.datastore import Datastore
+from mire.flow.scan import NameScan, is_name_dir, key_of, present_identity, scan_names
+from mire.model.artifact import ModelRef
+from mire.model.names import PRIVATE_PREFIX, DataName, RelPath
+from mire.model.row import COLUMNS, NAMES, FileIdentity, RowValues
+from mire.wire.layout import DATA, model_dir, name_dir
+
+BATCH = 500
+_POOL_FROM = 4
+"""Batches that are worth starting other processes for."""
+
+_LATEST = NAMES.index("is_latest")
+_VERSION = NAMES.index("version")
+_KEY = "namespace=? AND model_type=? AND model_id=? AND name=?"
+_CHEAP_MS = 50.0
+_SHARE = 20
+"""A check that takes longer than a blink is repeated only after so many times its own duration."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Refreshed:
+    """What a refresh did."""
+
+    names: int = 0
+    read: int = 0
+    removed: int = 0
+    errors: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    is_skipped: bool = False
+
+
+def catalog_path(ds: Datastore) -> str:
+    """Where the catalog is: local to the repository, under a name no client syncs, one per schema."""
+    return os.path.join(ds.local, DATA, f"{PRIVATE_PREFIX}-mire-{SCHEMA}.sqlite")
+
+
+@contextmanager
+def opened(ds: Datastore) -> Iterator[CatalogFile]:
+    """The catalog, healed if need be."""
+    catalog = open_catalog(catalog_path(ds), COLUMNS)
+    try:
+        yield catalog
+    finally:
+        catalog.close()
+
+
+@contextmanager
+def fresh(
+    ds: Datastore,
+    *,
+    model: ModelRef | None = None,
+    force: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Iterator[tuple[CatalogFile, Refreshed]]:
+    """The catalog in step with the files (of one model, when that is all that is asked about)."""
+    with opened(ds) as catalog:
+        try:
+            done = _refresh_if_due(ds, catalog, model=model, force=force, workers=workers, progress=progress)
+        except Broken:
+            done = None
+        if done is not None:
+            if catalog.is_in_memory:
+                done.notices.append("the catalog cannot be written here, so it was built in memory for this answer")
+            yield catalog, done
+            return
+    discard(catalog_path(ds))
+    with opened(ds) as catalog:
+        done = refresh(ds, catalog, workers=workers, progress=progress)
+        done.notices.append("the catalog was damaged and has been rebuilt")
+        yield catalog, done
+
+
+def _refresh_if_due(
+    ds: Datastore, catalog: CatalogFile, *, model: ModelRef | None, force: bool, workers: int, progress: Progress | None
+) -> Refreshed:
+    # Always exact where looking is cheap. A store so large that looking takes longer is looked at again only
+    # after a multiple of that time; what this repository writes itself is there at once in any case.
+    is_complete = _meta(catalog, "complete") == _tiers(ds)
+    if model is not None and is_complete:
+        return refresh(ds, catalog, model=model, workers=workers, progress=progress)
+    cost_ms, checked_ms = float(_meta(catalog, "cost_ms") or 0), float(_meta(catalog, "checked_ms") or 0)
+    age_ms = time.time() * 1000 - checked_ms
+    if is_complete and not force and cost_ms > _CHEAP_MS and 0 <= age_ms < cost_ms * _SHARE:
+        return Refreshed(is_skipped=True)
+    return refresh(ds, catalog, workers=workers, progress=progress)
+
+
+def refresh(
+    ds: Datastore,
+    catalog: CatalogFile,
+    *,
+    model: ModelRef | None = None,
+    deep: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Refreshed:
+    """Read what changed since the last look, whoever changed it; `deep` looks at every version's file."""
+    start = time.monotonic()
+    done = Refreshed()
+    if _meta(catalog, "tiers") != _tiers(ds):
+        _forget_everything(catalog, ds)
+    for index, root in enumerate(ds.data_roots()):
+        _refresh_root(ds, catalog, index, root, done, model=model, deep=deep, workers=workers, progress=progress)
+    if model is None:
+        with catalog.transaction():
+            _set_meta(catalog, "complete", _tiers(ds))
+            _set_meta(catalog, "checked_ms", str(time.time() * 1000))
+            _set_meta(catalog, "cost_ms", str((time.monotonic() - start) * 1000 if not done.read else 0))
+    return done
+
+
+def _refresh_root(
+    ds: Datastore,
+    catalog: CatalogFile,
+    index: int,
+    root: str,
+    done: Refreshed,
+    *,
+    model: ModelRef | None,
+    deep: bool,
+    workers: int,
+    progress: Progress | None,
+) -> None:
+    top = DATA if model is None else model_dir(model)
+    known = _known_names(catalog, index, None if model is None else top)
+    looking = walk.Walk()
+    seen: set[str] = set()
+
+    def changed() -> Iterator[str]:
+        for path, identity in looking.directories(
+            os.path.join(root, top), top, lambda path: path in known or is_name_dir(root, path)
+        ):
+            if ds.root_of(RelPath(path)) != root:
+                continue  # left from other settings: not what a lookup by name would find
+            seen.add(path)
+            kept, streaming = known.get(path, ("", 0))
+            if deep or not kept or kept != present_identity(root, path, identity, streaming):
+                yield path
+
+    for scans in _scanned(ds, catalog, root, changed(), workers):
+        _apply(ds, catalog, index, scans, done)
+        if progress is not None:
+            progress(done.read)
+    done.names += len(seen)
+    done.errors += [f"{path}: {reason}" for path, reason in looking.errors]
+    blind = tuple(f"{path}/" for path, _ in looking.errors)
+    gone = [path for path in known if path not in seen and not f"{path}/".startswith(blind)]
+    for start in range(0, len(gone), BATCH):
+        with catalog.transaction():
+            for path in gone[start : start + BATCH]:
+                done.removed += _forget(ds, catalog, index, path)
+
+
+def _scanned(
+    ds: Datastore, catalog: CatalogFile, root: str, paths: Iterator[str], workers: int
+) -> Iterator[list[NameScan]]:
+    """The scans of many names, batch by batch, in as many processes as are worth it; memory stays bounded."""
+    namespace = ds.config.namespace
+    pool: ProcessPoolExecutor | None = None
+    waiting: deque[Future[list[NameScan]]] = deque()
+    try:
+        for count, batch in enumerate(_batches(paths), start=1):
+            known = {path: _known_versions(ds, catalog, path) for path in batch}
+            if workers > 1 and count >= _POOL_FROM:
+                pool = pool or ProcessPoolExecutor(workers)
+                waiting.append(pool.submit(scan_names, root, namespace, batch, known, time.time_ns()))
+                if len(waiting) > workers * 2:
+                    yield waiting.popleft().result()
+            else:
+                yield scan_names(root, namespace, batch, known, time.time_ns())
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for path in paths:
+        batch.append(path)
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _apply(ds: Datastore, catalog: CatalogFile, index: int, scans: Iterable[NameScan], done: Refreshed) -> None:
+    with catalog.transaction():
+        for scan in scans:
+            done.errors += scan.errors
+            done.read += len(scan.rows)
+            key = key_of(scan.path, ds.config.namespace)
+            if key is None:
+                continue
+            where = (key.namespace, key.model.model_type, key.model.model_id, key.name)
+            kept = set(scan.numbers)
+            for (number,) in list(catalog.rows(f"SELECT version FROM version WHERE {_KEY}", where)):  # noqa: S608
+                if number not in kept:
+                    done.removed += catalog.run(f"DELETE FROM version WHERE {_KEY} AND version=?", (*where, number))  # noqa: S608
+            catalog.insert(_with_latest(row, scan.latest) for row in scan.rows)
+            _settle_latest(catalog, where, scan.latest)
+            catalog.run(
+                "INSERT OR REPLACE INTO name VALUES (?,?,?,?,?)",
+                (index, scan.path, scan.identity, scan.streaming, "\n".join(scan.errors)),
+            )
+
+
+def _with_latest(row: RowValues, latest: int | None) -> RowValues:
+    return (*row[:_LATEST], int(row[_VERSION] == latest), *row[_LATEST + 1 :])
+
+
+def _settle_latest(catalog: CatalogFile, where: tuple[str, ...], latest: int | None) -> None:
+    sql = f"SELECT {','.join(NAMES)} FROM version WHERE {_KEY} AND is_latest <> (version = ?)"  # noqa: S608
+    wrong = list(catalog.rows(sql, (*where, latest or 0)))
+    if wrong:
+        catalog.insert(_with_latest(row, latest) for row in wrong)
+
+
+def note(ds: Datastore, model: ModelRef, *names: DataName) -> None:
+    """Write through: look again at names that were just written, if there is a catalog at all.
+
+    Called while the model is held. A failure only means that the next query looks for itself.
+    """
+    if not os.path.exists(catalog_path(ds)):
+        return
+    with suppress(Broken, OSError), opened(ds) as catalog:
+        if _meta(catalog, "tiers") != _tiers(ds):
+            return
+        for name in names:
+            path = name_dir(model, name)
+            root = ds.root_of(path)
+            known = {str(path): _known_versions(ds, catalog, path)}
+            scans = scan_names(root, ds.config.namespace, [path], known, time.time_ns())
+            _apply(ds, catalog, ds.data_roots().index(root), scans, Refreshed())
+
+
+def rebuild(ds: Datastore, *, workers: int = 1, progress: Progress | None = None) -> Refreshed:
+    """Throw the catalog away and read everything again."""
+    discard(catalog_path(ds))
+    with opened(ds) as catalog:
+        return refresh(ds, catalog, workers=workers, progress=progress)
+
+
+def _known_names(catalog: CatalogFile, index: int, below: str | None) -> dict[str, tuple[str, int]]:
+    sql, parameters = "SELECT path, identity, streaming FROM name WHERE root=?", [index]
+    rows = catalog.rows(sql, parameters)
+    if below is not None:
+        rows = catalog.rows(f"{sql} AND path >= ? AND path < ?", (index, f"{below}/", f"{below}0"))
+    return {path: (identity, streaming) for path, identity, streaming in rows}
+
+
+def _known_versions(ds: Datastore, catalog: CatalogFile, path: str) -> dict[int, FileIdentity]:
+    key = key_of(path, ds.config.namespace)
+    if key is None:
+        return {}
+    where = (key.namespace, key.model.model_type, key.model.model_id, key.name)
+    columns = "version, file_mtime_ns, file_ctime_ns, file_size, file_inode"
+    return {
+        version: FileIdentity(*identity)
+        for version, *identity in catalog.rows(f"SELECT {columns} FROM version WHERE {_KEY}", where)  # noqa: S608
+    }
+
+
+def _forget(ds: Datastore, catalog: CatalogFile, index: int, path: str) -> int:
+    key = key_of(path, ds.config.namespace)
+    catalog.run("DELETE FROM name WHERE root=? AND path=?", (index, path))
+    if key is None:
+        return 0
+    where = (key.namespace, key.model.model_type, key.model.model_id, key.name)
+    return catalog.run(f"DELETE FROM version WHERE {_KEY}", where)  # noqa: S608
+
+
+def _forget_everything(catalog: CatalogFile, ds: Datastore) -> None:
+    """The repository points at another store, or namespace: nothing known is about this one."""
+    with catalog.transaction():
+        catalog.run("DELETE FROM version")
+        catalog.run("DELETE FROM name")
+        catalog.run("DELETE FROM meta")
+        _set_meta(catalog, "tiers", _tiers(ds))
+
+
+def _tiers(ds: Datastore) -> str:
+    return "\n".join((*ds.data_roots(), *ds.config.exclude, ds.config.namespace))
+
+
+def _meta(catalog: CatalogFile, key: str) -> str | None:
+    row = catalog.one("SELECT value FROM meta WHERE key=?", (key,))
+    return None if row is None else str(row[0])
+
+
+def _set_meta(catalog: CatalogFile, key: str, value: str) -> None:
+    catalog.run("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))

@@ -1,0 +1,142 @@
+"""Reading the versions of many names into catalog rows; runs in this process or in several.
+
+Owns: what one name contributes to the catalog.
+Must not know: SQLite.
+Keeps: everything a task needs is in its arguments, so that it can run anywhere.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+
+from mire.edge import files, walk
+from mire.errors import MireError
+from mire.flow.read import METADATA_BYTES_MAX, numbers_in
+from mire.model.artifact import ModelRef, NameState
+from mire.model.names import ModelId, ModelType, Namespace
+from mire.model.row import FileIdentity, NameKey, RowValues, row_of
+from mire.plan.write import published_number, visible_numbers
+from mire.wire.latest import decode_highest, decode_latest
+from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA, RAW
+from mire.wire.metadata import check_agrees, decode_metadata
+
+_RACY_NS = 2_000_000_000
+"""A directory changed this recently may change again without its time moving: its identity is not kept."""
+
+_PARTS_MIN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameScan:
+    """What a look into one name's directory gave; `rows` holds only versions whose files changed."""
+
+    path: str
+    identity: str
+    streaming: int
+    """The latest version, if it can grow: then its file is part of the identity. Else 0."""
+    numbers: tuple[int, ...]
+    latest: int | None
+    rows: tuple[RowValues, ...]
+    errors: tuple[str, ...]
+
+
+def key_of(path: str, namespace: Namespace) -> NameKey | None:
+    """The name a directory stands for, by its place: `data/<type…>/<id>/<name>`."""
+    parts = path.split("/")
+    if len(parts) < _PARTS_MIN or parts[0] != DATA:
+        return None
+    model = ModelRef(model_type=ModelType("/".join(parts[1:-2])), model_id=ModelId(parts[-2]))
+    return NameKey(namespace=namespace, model=model, name=parts[-1])
+
+
+def is_name_dir(root: str, path: str) -> bool:
+    """Whether a directory is that of a data name: it has a marker, or a version with metadata."""
+    directory = os.path.join(root, path)
+    if os.path.lexists(os.path.join(directory, LATEST)) or os.path.lexists(os.path.join(directory, HIGHEST)):
+        return True
+    return any(
+        entry.is_dir and entry.name.isdigit() and files.is_file(os.path.join(directory, entry.name, METADATA))
+        for entry in files.list_dir(directory)
+    )
+
+
+def scan_names(
+    root: str, namespace: Namespace, paths: list[str], known: dict[str, dict[int, FileIdentity]], now_ns: int
+) -> list[NameScan]:
+    """Look into many names; versions whose metadata file is still the one in `known` are not read again."""
+    return [_scan(root, namespace, path, known.get(path, {}), now_ns) for path in paths]
+
+
+def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdentity], now_ns: int) -> NameScan:
+    directory = os.path.join(root, path)
+    key = key_of(path, namespace)
+    identity = walk.identity_at(directory)
+    if key is None or identity is None:
+        return NameScan(path=path, identity="", streaming=0, numbers=(), latest=None, rows=(), errors=())
+    state = _state_of(directory)
+    rows: list[RowValues] = []
+    numbers: list[int] = []
+    errors: list[str] = []
+    growing: dict[int, FileIdentity] = {}
+    for number in visible_numbers(state):
+        place = os.path.join(directory, str(number))
+        found = walk.identity_at(os.path.join(place, METADATA))
+        if found is None:
+            continue
+        numbers.append(number)
+        growing[number] = found
+        if known.get(number) == found:
+            continue
+        try:
+            row, can_grow = _read(key, place, number, found)
+            rows.append(row)
+            if not can_grow:
+                del growing[number]
+        except MireError as error:
+            errors.append(f"{place}: {error.message}")
+            numbers.pop()
+    latest = published_number(state) or (numbers[-1] if numbers else None)
+    file = growing.get(latest or 0)
+    newest_ns = max(identity.mtime_ns, identity.ctime_ns, file.ctime_ns if file else 0)
+    is_settled = not errors and now_ns - newest_ns > _RACY_NS
+    return NameScan(
+        path=path,
+        identity=identity_text(identity, file) if is_settled else "",
+        streaming=latest if file and latest else 0,
+        numbers=tuple(numbers),
+        latest=latest,
+        rows=tuple(rows),
+        errors=tuple(errors),
+    )
+
+
+def identity_text(directory: FileIdentity, file: FileIdentity | None) -> str:
+    """A name's identity as the catalog keeps it: its directory, and the one file that may change in place."""
+    text = f"{directory.mtime_ns} {directory.ctime_ns} {directory.inode}"
+    return text if file is None else f"{text} {file.mtime_ns} {file.ctime_ns} {file.inode}"
+
+
+def present_identity(root: str, path: str, directory: FileIdentity, streaming: int) -> str:
+    """The identity a name has now, to be compared with the one the catalog kept."""
+    file = walk.identity_at(os.path.join(root, path, str(streaming), METADATA)) if streaming else None
+    return identity_text(directory, file)
+
+
+def _state_of(directory: str) -> NameState:
+    marker = files.read_marker(os.path.join(directory, LATEST))
+    highest = files.read_file(os.path.join(directory, HIGHEST), limit=64)
+    return NameState(
+        numbers=numbers_in(directory),
+        marker=None if marker is None else decode_latest(marker),
+        highest=decode_highest(highest or b""),
+    )
+
+
+def _read(key: NameKey, place: str, number: int, found: FileIdentity) -> tuple[RowValues, bool]:
+    data = files.read_file(os.path.join(place, METADATA), limit=METADATA_BYTES_MAX) or b""
+    metadata = decode_metadata(data)
+    check_agrees(metadata, metadata.name, number)
+    # SQLite's JSON functions end a text at a NUL, which nobody means to have in a tag.
+    tags = json.dumps(dict(metadata.tags), ensure_ascii=False, separators=(",", ":")).replace("\\u0000", "\ufffd")
+    is_hydrated = files.size_of(os.path.join(place, RAW)) is not None
+    return row_of(key, metadata, found, is_hydrated=is_hydrated, tags=tags), metadata.streaming
