@@ -7,7 +7,11 @@ The flow, on one screen (a reader goes down the layers, never back up):
 | open | `flow/datastore` | `plan/config`, `plan/route` | `wire/repo`, `wire/marker` | settings | where things are |
 | hold | `flow/lock` | `plan/lock` | `wire/lockfile` | lock files | nobody else writes the model |
 | write | `flow/write` | `plan/write` | `wire/metadata`, `wire/latest` | files | a version on disk |
+| remove, rename | `flow/remove`, `flow/rename` | `plan/write` | `wire/latest` | files | a name changed as a whole |
 | record | `flow/record` | - | `wire/record` | files | an output, a run, an audit event |
+| catalog | `flow/catalog`, `flow/scan` | - | `wire/metadata` | files, SQLite | rows |
+| query | `flow/query` | `plan/query` | `wire/cel` | SQLite, then content | an answer |
+| retain | `flow/retain`, `flow/hold`, `flow/prune` | `plan/retention` | `wire/hold` | files | what is due, gone |
 | read | `flow/read` | `plan/write` | `wire/metadata` | files | an answer |
 
 Names are imported when first used, so that `mire --help` stays instant.
