@@ -50,9 +50,10 @@ unit: $(STAMP) ## All tests
 thorough: $(STAMP) ## Property tests with many more examples (minutes)
 	@MIRE_HYPOTHESIS=thorough $(BIN)/pytest -n $(WORKERS)
 
-bench: $(STAMP) ## Measure start-up and writes against plain Python and plain files
+bench: $(STAMP) ## Measure start-up, writes and the catalog beside plain Python, files and SQLite
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/puts.py
+	@$(BIN)/python bench/catalog.py 2000 10
 
 docs: $(STAMP) ## Regenerate docs/cli.md and docs/errors.md
 	@$(BIN)/python scripts/docs.py
