@@ -3,6 +3,8 @@
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -208,3 +210,10 @@ def test_a_store_without_a_catalog_gets_none_from_writes(store: mire.Store) -> N
     """Who never asks pays nothing: a put does not create the catalog."""
     store.model("svc", "a").put("state", "x")
     assert not os.path.exists(catalog_path(store.datastore))
+
+
+def test_processes_share_the_catalog(repo: Path) -> None:
+    """Writers find what they just wrote, also while others write and the catalog is thrown away under them."""
+    script = Path(__file__).with_name("catalog_race.py")
+    done = subprocess.run([sys.executable, script, repo, "6", "20"], capture_output=True, text=True, check=False)
+    assert done.stdout == "0 120\n", done.stderr

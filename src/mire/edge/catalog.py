@@ -36,12 +36,21 @@ class CatalogFile:
         # SQLite folds only ASCII letters.
         connection.create_function("mire_fold", 1, str.casefold, deterministic=True)
         self._path = path
+        self._inode = None if path is None else os.stat(path).st_ino
         self._names = [name for name, _ in columns]
 
     @property
     def is_in_memory(self) -> bool:
         """Whether nothing of it survives this process, because the disk could not take it."""
         return self._path is None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the path still leads to this file: another process may have replaced it."""
+        try:
+            return self._path is None or os.stat(self._path).st_ino == self._inode
+        except OSError:
+            return False
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a statement, one by one."""
@@ -164,7 +173,8 @@ def _create(connection: sqlite3.Connection, columns: Sequence[tuple[str, str]]) 
         CREATE INDEX IF NOT EXISTS version_by_model ON version (model_name, name, is_latest);
         CREATE INDEX IF NOT EXISTS version_by_run ON version (workflow_run_id) WHERE workflow_run_id <> '';
         CREATE TABLE IF NOT EXISTS name (root INTEGER NOT NULL, path TEXT NOT NULL, identity TEXT NOT NULL,
-            streaming INTEGER NOT NULL, error TEXT NOT NULL, PRIMARY KEY (root, path)) WITHOUT ROWID;
+            streaming INTEGER NOT NULL, error TEXT NOT NULL, scanned_ns INTEGER NOT NULL,
+            PRIMARY KEY (root, path)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         PRAGMA user_version={SCHEMA};
         COMMIT;

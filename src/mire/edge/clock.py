@@ -26,6 +26,11 @@ def now_instant() -> Instant:
     return instant_of(now())
 
 
+def now_ns() -> int:
+    """The wall clock in nanoseconds, as file systems stamp."""
+    return time.time_ns()
+
+
 def monotonic_ms() -> float:
     """A clock that never goes back, in milliseconds."""
     return time.monotonic() * 1000

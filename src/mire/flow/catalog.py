@@ -14,7 +14,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from mire.edge import walk
+from mire.edge import clock, walk
 from mire.edge.catalog import SCHEMA, Broken, CatalogFile, discard, open_catalog
 from mire.flow.datastore import Datastore
 from mire.flow.scan import NameScan, is_name_dir, key_of, present_identity, scan_names
@@ -24,6 +24,7 @@ from mire.model.row import COLUMNS, NAMES, FileIdentity, RowValues
 from mire.wire.layout import DATA, model_dir, name_dir
 
 BATCH = 500
+_NOTES_MAX = 3
 _POOL_FROM = 4
 """Batches that are worth starting other processes for."""
 
@@ -117,6 +118,7 @@ def refresh(
 ) -> Refreshed:
     """Read what changed since the last look, whoever changed it; `deep` looks at every version's file."""
     start = time.monotonic()
+    generation = _meta(catalog, "generation")
     done = Refreshed()
     if _meta(catalog, "tiers") != _tiers(ds):
         _forget_everything(catalog, ds)
@@ -125,7 +127,9 @@ def refresh(
     if model is None:
         with catalog.transaction():
             _set_meta(catalog, "complete", _tiers(ds))
-            _set_meta(catalog, "checked_ms", str(time.time() * 1000))
+            # A write that came in between may have been seen by neither look: then the next query looks again.
+            is_quiet = _meta(catalog, "generation") == generation
+            _set_meta(catalog, "checked_ms", str(time.time() * 1000 if is_quiet else 0))
             _set_meta(catalog, "cost_ms", str((time.monotonic() - start) * 1000 if not done.read else 0))
     return done
 
@@ -143,6 +147,7 @@ def _refresh_root(
     progress: Progress | None,
 ) -> None:
     top = DATA if model is None else model_dir(model)
+    began_ns = clock.now_ns()
     known = _known_names(catalog, index, None if model is None else top)
     looking = walk.Walk()
     seen: set[str] = set()
@@ -169,7 +174,8 @@ def _refresh_root(
     for start in range(0, len(gone), BATCH):
         with catalog.transaction():
             for path in gone[start : start + BATCH]:
-                done.removed += _forget(ds, catalog, index, path)
+                if _scanned_ns(catalog, index, path) < began_ns:
+                    done.removed += _forget(ds, catalog, index, path)
 
 
 def _scanned(
@@ -184,11 +190,11 @@ def _scanned(
             known = {path: _known_versions(ds, catalog, path) for path in batch}
             if workers > 1 and count >= _POOL_FROM:
                 pool = pool or ProcessPoolExecutor(workers)
-                waiting.append(pool.submit(scan_names, root, namespace, batch, known, time.time_ns()))
+                waiting.append(pool.submit(scan_names, root, namespace, batch, known))
                 if len(waiting) > workers * 2:
                     yield waiting.popleft().result()
             else:
-                yield scan_names(root, namespace, batch, known, time.time_ns())
+                yield scan_names(root, namespace, batch, known)
         while waiting:
             yield waiting.popleft().result()
     finally:
@@ -213,7 +219,7 @@ def _apply(ds: Datastore, catalog: CatalogFile, index: int, scans: Iterable[Name
             done.errors += scan.errors
             done.read += len(scan.rows)
             key = key_of(scan.path, ds.config.namespace)
-            if key is None:
+            if key is None or _scanned_ns(catalog, index, scan.path) > scan.scanned_ns:
                 continue
             where = (key.namespace, key.model.model_type, key.model.model_id, key.name)
             kept = set(scan.numbers)
@@ -223,9 +229,14 @@ def _apply(ds: Datastore, catalog: CatalogFile, index: int, scans: Iterable[Name
             catalog.insert(_with_latest(row, scan.latest) for row in scan.rows)
             _settle_latest(catalog, where, scan.latest)
             catalog.run(
-                "INSERT OR REPLACE INTO name VALUES (?,?,?,?,?)",
-                (index, scan.path, scan.identity, scan.streaming, "\n".join(scan.errors)),
+                "INSERT OR REPLACE INTO name VALUES (?,?,?,?,?,?)",
+                (index, scan.path, scan.identity, scan.streaming, "\n".join(scan.errors), scan.scanned_ns),
             )
+
+
+def _scanned_ns(catalog: CatalogFile, index: int, path: str) -> int:
+    row = catalog.one("SELECT scanned_ns FROM name WHERE root=? AND path=?", (index, path))
+    return 0 if row is None else int(row[0])
 
 
 def _with_latest(row: RowValues, latest: int | None) -> RowValues:
@@ -246,15 +257,24 @@ def note(ds: Datastore, model: ModelRef, *names: DataName) -> None:
     """
     if not os.path.exists(catalog_path(ds)):
         return
-    with suppress(Broken, OSError), opened(ds) as catalog:
-        if _meta(catalog, "tiers") != _tiers(ds):
-            return
-        for name in names:
-            path = name_dir(model, name)
-            root = ds.root_of(path)
-            known = {str(path): _known_versions(ds, catalog, path)}
-            scans = scan_names(root, ds.config.namespace, [path], known, time.time_ns())
-            _apply(ds, catalog, ds.data_roots().index(root), scans, Refreshed())
+    for _ in range(_NOTES_MAX):
+        with suppress(Broken, OSError), opened(ds) as catalog:
+            _note(ds, catalog, model, names)
+            if catalog.is_current:  # else it was replaced while we wrote, and what we wrote is gone
+                return
+
+
+def _note(ds: Datastore, catalog: CatalogFile, model: ModelRef, names: tuple[DataName, ...]) -> None:
+    if _meta(catalog, "tiers") != _tiers(ds):
+        return
+    for name in names:
+        path = name_dir(model, name)
+        root = ds.root_of(path)
+        known = {str(path): _known_versions(ds, catalog, path)}
+        scans = scan_names(root, ds.config.namespace, [path], known)
+        _apply(ds, catalog, ds.data_roots().index(root), scans, Refreshed())
+    with catalog.transaction():
+        _set_meta(catalog, "generation", str(int(_meta(catalog, "generation") or 0) + 1))
 
 
 def rebuild(ds: Datastore, *, workers: int = 1, progress: Progress | None = None) -> Refreshed:

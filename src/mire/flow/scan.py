@@ -9,7 +9,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from mire.edge import files, walk
+from mire.edge import clock, files, walk
 from mire.errors import MireError
 from mire.flow.read import METADATA_BYTES_MAX, numbers_in
 from mire.model.artifact import ModelRef, NameState
@@ -38,6 +38,8 @@ class NameScan:
     latest: int | None
     rows: tuple[RowValues, ...]
     errors: tuple[str, ...]
+    scanned_ns: int
+    """When the look began: of two looks at one name the later one counts."""
 
 
 def key_of(path: str, namespace: Namespace) -> NameKey | None:
@@ -61,10 +63,10 @@ def is_name_dir(root: str, path: str) -> bool:
 
 
 def scan_names(
-    root: str, namespace: Namespace, paths: list[str], known: dict[str, dict[int, FileIdentity]], now_ns: int
+    root: str, namespace: Namespace, paths: list[str], known: dict[str, dict[int, FileIdentity]]
 ) -> list[NameScan]:
     """Look into many names; versions whose metadata file is still the one in `known` are not read again."""
-    return [_scan(root, namespace, path, known.get(path, {}), now_ns) for path in paths]
+    return [_scan(root, namespace, path, known.get(path, {}), clock.now_ns()) for path in paths]
 
 
 def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdentity], now_ns: int) -> NameScan:
@@ -72,7 +74,9 @@ def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdent
     key = key_of(path, namespace)
     identity = walk.identity_at(directory)
     if key is None or identity is None:
-        return NameScan(path=path, identity="", streaming=0, numbers=(), latest=None, rows=(), errors=())
+        return NameScan(
+            path=path, identity="", streaming=0, numbers=(), latest=None, rows=(), errors=(), scanned_ns=now_ns
+        )
     state = _state_of(directory)
     rows: list[RowValues] = []
     numbers: list[int] = []
@@ -107,6 +111,7 @@ def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdent
         latest=latest,
         rows=tuple(rows),
         errors=tuple(errors),
+        scanned_ns=now_ns,
     )
 
 
