@@ -60,7 +60,7 @@ class Artifact:
     def open(self) -> BinaryIO:
         """The content as an open file, its size checked; `verify()` checks the rest."""
         size = self._check_size()
-        file = files.open_read(self.path)
+        file = self._opened()
         recorded = self.metadata.size_bytes
         return file if recorded is None or recorded == size else io.BufferedReader(_Prefix(file, recorded))
 
@@ -68,9 +68,10 @@ class Artifact:
         """The content in pieces, verified by the end."""
         digest = hashlib.sha256()
         self._check_size()
-        for chunk in files.chunks_of(self.path, self.metadata.size_bytes):
-            digest.update(chunk)
-            yield chunk
+        with self._opened() as file:
+            for chunk in files.chunks_from(file, self.metadata.size_bytes):
+                digest.update(chunk)
+                yield chunk
         if self.metadata.checksum not in (None, digest.hexdigest()):
             raise self._damaged(f"has SHA-256 {digest.hexdigest()}, recorded is {self.metadata.checksum}")
 
@@ -108,18 +109,27 @@ class Artifact:
     def _check_size(self) -> int:
         size = files.size_of(self.path)
         recorded = self.metadata.size_bytes
-        if size is None and not files.is_file(os.path.join(os.path.dirname(self.path), METADATA)):
-            raise NotFoundError(f"{self.label} was deleted while it was being read", kind="deleted", path=self.path)
         if size is None:
-            raise NotFoundError(
-                f"the content of {self.label} is not here: it was never finished, or was lost",
-                kind="content_missing",
-                path=self.path,
-            )
+            raise self._missing()
         # Behind the recorded size of streaming data are bytes of an append that was never finished.
         if recorded is not None and (size < recorded or (size > recorded and not self.metadata.streaming)):
             raise self._damaged(f"has {size} bytes, recorded are {recorded}")
         return size
+
+    def _opened(self) -> BinaryIO:
+        try:
+            return files.open_read(self.path)
+        except NotFoundError:
+            raise self._missing() from None
+
+    def _missing(self) -> NotFoundError:
+        if not files.is_file(os.path.join(os.path.dirname(self.path), METADATA)):
+            return NotFoundError(f"{self.label} was deleted while it was being read", kind="deleted", path=self.path)
+        return NotFoundError(
+            f"the content of {self.label} is not here: it was never finished, or was lost",
+            kind="content_missing",
+            path=self.path,
+        )
 
     def _damaged(self, why: str) -> FormatError:
         return FormatError(
