@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Self
 
 from mire.edge import clock, files
 from mire.errors import InputError, RemoteError, shown
-from mire.flow import read, record, remove, rename, write
+from mire.flow import prune, read, record, remove, rename, retain, write
 from mire.flow.datastore import Datastore, find_repo, open_datastore
 from mire.flow.lock import Hold, LockReport, hold_global, hold_models, inspect_locks
 from mire.flow.query import Answer, Query, query
@@ -30,6 +30,7 @@ from mire.flow.read import Artifact, Row
 from mire.flow.record import Listing
 from mire.flow.remove import Deleted
 from mire.flow.rename import Renamed
+from mire.flow.retain import Report
 from mire.flow.write import VERSIONS_KEPT, Draft
 from mire.model.artifact import Metadata, ModelRef, Owner, parse_owner
 from mire.model.instant import parse_instant
@@ -128,6 +129,14 @@ class Store:
             strict=strict,
         )
         return query(self.datastore, asked)
+
+    def retain(self, *, dry_run: bool = False) -> Report:
+        """Remove what lifetimes and version policies say has had its day; a dry run only says what that is."""
+        return retain.retain(self.datastore, dry_run=dry_run)
+
+    def prune(self, *, dry_run: bool = False) -> Report:
+        """Remove the data of models whose definition is gone; a dry run only says which."""
+        return prune.prune(self.datastore, dry_run=dry_run)
 
     def latest(self, model_type: str, model_id: str, name: str) -> Artifact:
         """The latest version of a name."""
@@ -281,6 +290,8 @@ class Model:
         for key, value in given.items():
             if not isinstance(key, str) or not isinstance(value, str) or not key:
                 raise InputError(f"tag {shown(key)}={shown(value)} is not text: give text keys and text values")
+            if "\0" in key or "\0" in value:
+                raise InputError(f"tag {shown(key)}={shown(value)} has a NUL character: remove it")
         return {"type": kind, "specName": name, "modelName": self._name or self.id, **given}
 
 

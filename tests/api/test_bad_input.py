@@ -172,6 +172,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], object]] = [
     ({"tags": {"a": None}}, None),
     ({"tags": {7: "a"}}, 7),
     ({"tags": {"": "a"}}, ""),
+    ({"tags": {"a": "x\0y"}}, "x\0y"),
     ({"owner": "nobody"}, "nobody"),
     ({"owner": "robot:x"}, "robot:x"),
     ({"owner": "manual: "}, "manual: "),

@@ -264,3 +264,16 @@ def test_dying_in_the_middle(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 20
+
+
+def test_the_store_retains_and_prunes(store: mire.Store, repo: Path) -> None:
+    """From Python as from the command line: a dry run says what the real one then does."""
+    model = store.model("svc", "web-1")
+    for text in ("a", "b", "c"):
+        model.put("state", text, version_policy=1)
+    planned, done = store.retain(dry_run=True), store.retain()
+    assert planned.decisions == done.decisions
+    assert model.versions("state") == [3]
+    (repo / "models").mkdir()
+    assert store.prune().names_removed == 1
+    assert model.versions("state") == []
