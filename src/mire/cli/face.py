@@ -25,6 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _BROKEN_PIPE = 141
 """What a shell reports for a program that ended by SIGPIPE."""
 
+_CLEAR_LINE = "\r\x1b[K"
+_WORTH_SHOWING = 1_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -37,6 +39,7 @@ class Settings:
     datastore: str | None = None
     lock_timeout_s: float | None = None
     sync_timeout_s: float | None = None
+    has_progress: bool = False
 
 
 def settings() -> Settings:
@@ -110,6 +113,8 @@ def open_store() -> "Store":
 
 def emit(command: str, document: dict[str, Any], text: str | Callable[[], str]) -> None:
     """Print the result: the JSON document of the command, or its text."""
+    if settings().has_progress:
+        click.echo(_CLEAR_LINE, nl=False, err=True)
     if settings().is_json:
         out = json_text({"schema": f"mire.{command}/1", **document})
     else:
@@ -192,8 +197,9 @@ def notices(lines: Iterable[str]) -> None:
 
 def progress(count: int) -> None:
     """Show how far a long reading of files is, on a terminal."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        click.echo(f"\rreading versions: {count}", nl=False, err=True)
+    if count >= _WORTH_SHOWING and sys.stderr is not None and sys.stderr.isatty():
+        settings().has_progress = True
+        click.echo(f"{_CLEAR_LINE}reading versions: {count}", nl=False, err=True)
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
