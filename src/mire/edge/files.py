@@ -93,7 +93,10 @@ def read_file(path: str, *, limit: int | None = None) -> bytes | None:
     """The bytes of a file, or None when there is none; with a limit, at most one byte more than it."""
     try:
         with open(path, "rb") as file:
-            return file.read() if limit is None else file.read(limit + 1)
+            # Asking for as much as the limit would allocate that much for every small file.
+            if limit is None or os.fstat(file.fileno()).st_size <= limit:
+                return file.read()
+            return file.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -83,8 +83,8 @@ def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdent
     errors: list[str] = []
     growing: dict[int, FileIdentity] = {}
     for number in visible_numbers(state):
-        place = os.path.join(directory, str(number))
-        found = walk.identity_at(os.path.join(place, METADATA))
+        place = f"{directory}/{number}"
+        found = walk.identity_at(f"{place}/{METADATA}")
         if found is None:
             continue
         numbers.append(number)
@@ -138,10 +138,10 @@ def _state_of(directory: str) -> NameState:
 
 
 def _read(key: NameKey, place: str, number: int, found: FileIdentity) -> tuple[RowValues, bool]:
-    data = files.read_file(os.path.join(place, METADATA), limit=METADATA_BYTES_MAX) or b""
+    data = files.read_file(f"{place}/{METADATA}", limit=METADATA_BYTES_MAX) or b""
     metadata = decode_metadata(data)
     check_agrees(metadata, metadata.name, number)
     # SQLite's JSON functions end a text at a NUL, which nobody means to have in a tag.
     tags = json.dumps(dict(metadata.tags), ensure_ascii=False, separators=(",", ":")).replace("\\u0000", "\ufffd")
-    is_hydrated = files.size_of(os.path.join(place, RAW)) is not None
+    is_hydrated = files.size_of(f"{place}/{RAW}") is not None
     return row_of(key, metadata, found, is_hydrated=is_hydrated, tags=tags), metadata.streaming

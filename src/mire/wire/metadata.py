@@ -13,6 +13,7 @@ from mire.model.instant import parse_instant
 from mire.model.lifetime import parse_lifetime, parse_version_policy
 from mire.model.names import DataName, parse_uuid, parse_version
 from mire.wire.fields import Fields, flag, mapping, one_of, present, text, text_map, whole
+from mire.wire.metadatafast import decode_usual
 from mire.wire.yamltext import decode_yaml_mapping, encode_yaml
 
 _WHAT = "metadata"
@@ -20,6 +21,14 @@ _WHAT = "metadata"
 
 def decode_metadata(data: bytes) -> Metadata:
     """The metadata in `data`; a `FormatError` names the member that breaks the schema."""
+    try:
+        usual = decode_usual(data.decode())
+    except UnicodeDecodeError:
+        usual = None
+    return _decode_any(data) if usual is None else usual
+
+
+def _decode_any(data: bytes) -> Metadata:
     fields = Fields(decode_yaml_mapping(data, _WHAT), _WHAT)
     streaming = fields.maybe("streaming", flag)
     lifecycle = fields.maybe("lifecycle", one_of("active", "deleted"))

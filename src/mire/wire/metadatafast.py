@@ -1,0 +1,76 @@
+"""Metadata in the one form that both programs write nearly always, taken apart by a single expression.
+
+Owns: the members in the reference's order, each as plain or quoted text that cannot mean anything else.
+Must not know: what to do with a document in any other form; it declines, and the full reader decides.
+Keeps: what it takes, the full reader takes with the same result (a property test compares them).
+"""
+
+import re
+from typing import Any
+
+from mire.errors import InputError
+from mire.model.artifact import Metadata, Owner
+from mire.model.instant import parse_instant
+from mire.model.lifetime import parse_lifetime, parse_version_policy
+from mire.model.names import DataName, Uuid, Version
+from mire.wire.yamlplain import decode_plain
+
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+# A word that starts with a letter is text, quoted or not, unless it is one of three.
+_WORD = r"(?!(?i:true|false|null)\b)[A-Za-z][A-Za-z0-9_-]*"
+_REF = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+_AGE = r"[0-9]{1,9}(?:mo|y|h|m|d|w)"
+
+
+def _either(pattern: str, name: str) -> str:
+    """The pattern plain or in single quotes, as one group."""
+    return rf"(?P<q_{name}>'?)(?P<{name}>{pattern})(?P=q_{name})"
+
+
+_FORM = re.compile(
+    rf"id: {_either(_UUID, 'id')}\n"
+    rf"name: {_either(_WORD, 'name')}\n"
+    r"version: (?P<version>[1-9][0-9]{0,14})\n"
+    rf"contentType: {_either(r'[a-z]+/[a-z0-9.+-]+', 'content_type')}\n"
+    rf"lifetime: {_either(rf'infinite|ephemeral|job|workflow|{_AGE}', 'lifetime')}\n"
+    rf"garbageCollection: (?:(?P<count>[1-9][0-9]{{0,14}})|'(?P<age>{_AGE})')\n"
+    r"streaming: (?P<streaming>true|false)\n"
+    r"(?P<tags>tags:\n(?:  [^\n]+\n)+)"
+    r"ownerDefinition:\n"
+    r"(?:  definitionHash: '(?P<hash>[A-Za-z0-9]+)'\n)?"
+    rf"  ownerType: {_either('model-method|workflow-step|manual', 'owner_type')}\n"
+    rf"  ownerRef: '(?P<owner_ref>{_REF})'\n"
+    r"createdAt: '(?P<created_at>[0-9T:.Z-]{16,40})'\n"
+    r"size: (?P<size>0|[1-9][0-9]{0,14})\n"
+    r"(?:checksum: '(?P<checksum>[0-9a-f]{64})'\n)?"
+)
+
+
+def decode_usual(text: str) -> Metadata | None:
+    """The metadata in `text`, or None when it takes the full reader."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        return None
+    found: dict[str, Any] = match.groupdict()
+    tags = (decode_plain(found["tags"]) or {}).get("tags")
+    if not isinstance(tags, dict) or "type" not in tags or not all(type(value) is str for value in tags.values()):
+        return None
+    try:
+        return Metadata(
+            id=Uuid(found["id"]),
+            name=DataName(found["name"]),
+            version=Version(int(found["version"])),
+            content_type=found["content_type"],
+            lifetime=parse_lifetime(found["lifetime"]),
+            version_policy=parse_version_policy(found["age"] or int(found["count"])),
+            streaming=found["streaming"] == "true",
+            tags=tags,
+            owner=Owner(
+                owner_type=found["owner_type"], owner_ref=found["owner_ref"], definition_hash=found["hash"] or None
+            ),
+            created_at=parse_instant(found["created_at"]),
+            size_bytes=int(found["size"]),
+            checksum=found["checksum"],
+        )
+    except InputError:
+        return None
