@@ -20,37 +20,12 @@ from mire.flow.read import get
 from mire.model.artifact import ModelRef
 from mire.model.names import DataName, ModelId, ModelType
 from mire.model.row import NAMES
+from mire.plan.fields import COLUMNS
 
 if TYPE_CHECKING:
     from mire.flow.evaluate import Failure, Predicate, Selected
 
-_FIELDS = {
-    "id": "id",
-    "name": "name",
-    "version": "version",
-    "isLatest": "is_latest",
-    "createdAt": "created_at",
-    "namespace": "namespace",
-    "tags": "tags",
-    "modelName": "model_name",
-    "modelId": "model_id",
-    "modelType": "model_type",
-    "specName": "spec_name",
-    "dataType": "data_type",
-    "contentType": "content_type",
-    "lifetime": "lifetime",
-    "ownerType": "owner_type",
-    "streaming": "streaming",
-    "size": "size",
-    "ownerRef": "owner_ref",
-    "workflowRunId": "workflow_run_id",
-    "workflowName": "workflow_name",
-    "jobName": "job_name",
-    "stepName": "step_name",
-    "source": "source",
-    "checksum": "checksum",
-    "lifecycle": "lifecycle",
-}
+_FIELDS = {"namespace": "namespace", **COLUMNS}
 _PLACE = {name: NAMES.index(column) for name, column in _FIELDS.items()}
 _BOOLEAN = ("isLatest", "streaming")
 _TEXT_TYPES = ("application/json", "application/yaml", "application/x-yaml")
@@ -180,7 +155,6 @@ def record_of(values: tuple[Any, ...]) -> dict[str, Any]:
     record["tags"] = json.loads(record["tags"])
     for name in _BOOLEAN:
         record[name] = bool(record[name])
-    record["ns"] = record["namespace"]
     return record
 
 
