@@ -1,7 +1,7 @@
 """What all tests share: Hypothesis profiles, a clean environment, a store in a temporary directory."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,3 +35,24 @@ def store(repo: Path) -> Iterator[mire.Store]:
     """An open store in an empty repository."""
     with mire.open(repo) as opened:
         yield opened
+
+
+@pytest.fixture
+def snapshot() -> Callable[[Path], dict[str, bytes | str | None]]:
+    """Everything below a directory: bytes of files, targets of links, None for directories."""
+
+    def take(root: Path) -> dict[str, bytes | str | None]:
+        found: dict[str, bytes | str | None] = {}
+        for directory, subdirs, names in os.walk(root):
+            for name in (*subdirs, *names):
+                path = os.path.join(directory, name)
+                rel = os.path.relpath(path, root)
+                if os.path.islink(path):
+                    found[rel] = os.readlink(path)
+                elif os.path.isdir(path):
+                    found[rel] = None
+                else:
+                    found[rel] = Path(path).read_bytes()
+        return found
+
+    return take

@@ -153,27 +153,6 @@ def start(repo: Path, environ: dict[str, str]) -> Iterator[Callable[..., "subpro
 
 
 @pytest.fixture
-def snapshot() -> Callable[[Path], dict[str, bytes | str | None]]:
-    """Everything below a directory: bytes of files, targets of links, None for directories."""
-
-    def take(root: Path) -> dict[str, bytes | str | None]:
-        found: dict[str, bytes | str | None] = {}
-        for directory, subdirs, names in os.walk(root):
-            for name in (*subdirs, *names):
-                path = os.path.join(directory, name)
-                rel = os.path.relpath(path, root)
-                if os.path.islink(path):
-                    found[rel] = os.readlink(path)
-                elif os.path.isdir(path):
-                    found[rel] = None
-                else:
-                    found[rel] = Path(path).read_bytes()
-        return found
-
-    return take
-
-
-@pytest.fixture
 def foreign_lock() -> Callable[..., Path]:
     """Write a lock as another host would hold it, renewed just now."""
 

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mire
-from mire.flow.catalog import catalog_path, fresh, opened, rebuild, refresh
+from mire.flow.catalog import catalog_path, fresh, note, opened, rebuild, refresh
 from mire.flow.read import history
+from mire.model.names import DataName
 
 
 def rows(store: mire.Store, *, force: bool = True) -> list[tuple[Any, ...]]:
@@ -217,3 +218,9 @@ def test_processes_share_the_catalog(repo: Path) -> None:
     script = Path(__file__).with_name("catalog_race.py")
     done = subprocess.run([sys.executable, script, repo, "6", "20"], capture_output=True, text=True, check=False)
     assert done.stdout == "0 120\n", done.stderr
+
+
+def test_a_look_that_fails_does_not_fail_the_write(filled: mire.Store, repo: Path) -> None:
+    """Writing through happens after the write is published, so it tells nobody that the write failed."""
+    (repo / ".swamp/data/svc/web/a/state/.highest").mkdir()
+    note(filled.datastore, filled.model("svc/web", "a").ref, DataName("state"))

@@ -12,7 +12,7 @@ from mire.model.names import ALWAYS_LOCAL_SUBDIRS, DATASTORE_SUBDIRS
 from mire.plan.config import Flags, expand_path, parse_target, resolve_config
 from mire.wire.repo import DatastoreBlock, RepoFile
 
-REPO = "/work/repo"
+REPO = "/srv/repo"
 DEFAULT = Filesystem(path=f"{REPO}/.swamp", is_default=True)
 ENV = {"SWAMP_DATASTORE": "filesystem:/env"}
 FLAG = Flags(datastore="filesystem:/flag")
@@ -128,7 +128,7 @@ ENVIRON = {"HOME": "/home/dana", "DATA": "/srv/data", "SUB": "sub/dir", "EMPTY":
         ("/abs/path", "/abs/path"),
         ("rel/path", f"{REPO}/rel/path"),
         (".", REPO),
-        ("../other", "/work/other"),
+        ("../other", "/srv/other"),
         ("a//b/./c/../d/", f"{REPO}/a/b/d"),
         ("~", "/home/dana"),
         ("~/x", "/home/dana/x"),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from mire.edge import clock, walk
 from mire.edge.catalog import SCHEMA, Broken, CatalogFile, discard, open_catalog
+from mire.errors import MireError
 from mire.flow.datastore import Datastore
 from mire.flow.scan import NameScan, is_name_dir, key_of, present_identity, scan_names
 from mire.model.artifact import ModelRef
@@ -258,7 +259,8 @@ def note(ds: Datastore, model: ModelRef, *names: DataName) -> None:
     if not os.path.exists(catalog_path(ds)):
         return
     for _ in range(_NOTES_MAX):
-        with suppress(Broken, OSError), opened(ds) as catalog:
+        # The write is done and published by now: whatever is wrong with the look must not make it seem failed.
+        with suppress(Broken, MireError, OSError), opened(ds) as catalog:
             _note(ds, catalog, model, names)
             if catalog.is_current:  # else it was replaced while we wrote, and what we wrote is gone
                 return

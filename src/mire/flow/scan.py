@@ -56,9 +56,13 @@ def is_name_dir(root: str, path: str) -> bool:
     directory = os.path.join(root, path)
     if os.path.lexists(os.path.join(directory, LATEST)) or os.path.lexists(os.path.join(directory, HIGHEST)):
         return True
+    try:
+        entries = files.list_dir(directory)
+    except MireError:
+        return False  # then the walk enters it, fails as well, and reports it
     return any(
         entry.is_dir and entry.name.isdigit() and files.is_file(os.path.join(directory, entry.name, METADATA))
-        for entry in files.list_dir(directory)
+        for entry in entries
     )
 
 
