@@ -21,18 +21,22 @@ from dataclasses import replace
 from typing import Any, BinaryIO, Self
 
 from mire.edge import clock, files
-from mire.errors import InputError, RemoteError, shown
+from mire.errors import FormatError, InputError, RemoteError, shown
 from mire.flow import prune, read, record, remove, rename, retain, write
+from mire.flow.answer import Answer
 from mire.flow.datastore import Datastore, find_repo, open_datastore
+from mire.flow.hold import HeldName, hold, list_holds, unhold
 from mire.flow.lock import Hold, LockReport, hold_global, hold_models, inspect_locks
-from mire.flow.query import Answer, Query, query
+from mire.flow.query import Query, query
 from mire.flow.read import Artifact, Row
 from mire.flow.record import Listing
 from mire.flow.remove import Deleted
 from mire.flow.rename import Renamed
 from mire.flow.retain import Report
+from mire.flow.walk import Finding
 from mire.flow.write import VERSIONS_KEPT, Draft
 from mire.model.artifact import Metadata, ModelRef, Owner, parse_owner
+from mire.model.hold import NameHold
 from mire.model.instant import parse_instant
 from mire.model.lease import Host
 from mire.model.lifetime import INFINITE, parse_lifetime, parse_version_policy
@@ -105,11 +109,14 @@ class Store:
         order_by: str | None = None,
         limit: int | None = None,
         offset: int = 0,
+        cursor: str | None = None,
         history: bool = False,
         hydrate: bool = True,
         strict: bool = False,
     ) -> Answer:
         """The versions a CEL predicate matches (the latest of each name, unless history is asked for).
+
+        Rows are read when they are asked for: iterating holds one at a time, `rows`, `len` and `to_arrow` all.
 
         >>> import tempfile
         >>> store = open(tempfile.mkdtemp())
@@ -124,6 +131,7 @@ class Store:
             order_by=order_by,
             limit=limit,
             offset=offset,
+            cursor=cursor,
             history=history,
             hydrate=hydrate,
             strict=strict,
@@ -141,6 +149,26 @@ class Store:
     def latest(self, model_type: str, model_id: str, name: str) -> Artifact:
         """The latest version of a name."""
         return self.model(model_type, model_id).get(name)
+
+    def holds(self) -> list[HeldName]:
+        """Every name with versions that retention must leave alone; a record that cannot be read is an error.
+
+        >>> import tempfile
+        >>> store = open(tempfile.mkdtemp())
+        >>> model = store.model("aws/ec2/vpc", "vpc-1")
+        >>> _ = model.put("state", {"cidr": "10.0.0.0/16"})
+        >>> _ = model.hold_back("state", reason="audit until March")
+        >>> [(held.name, item.version, item.reason) for held in store.holds() for item in held.holds.items]
+        [('state', None, 'audit until March')]
+        >>> _ = model.let_go("state")
+        >>> store.holds()
+        []
+        """
+        found = list(list_holds(self.datastore))
+        for each in found:
+            if isinstance(each, Finding):
+                raise FormatError(f"what is held of {each.model} cannot be told: {each.message}", kind="damaged")
+        return [each for each in found if isinstance(each, HeldName)]
 
     def hold(self) -> AbstractContextManager[Hold]:
         """Hold the whole datastore for structural work: waits for writers, and keeps new ones out."""
@@ -267,6 +295,16 @@ class Model:
     def rename(self, old: str, new: str) -> Renamed:
         """Give the latest version a new name; the old one forwards to it."""
         return rename.rename(self._ds, self.ref, parse_data_name(old), parse_data_name(new))
+
+    def hold_back(self, name: str, version: int | None = None, *, reason: str | None = None) -> NameHold:
+        """Keep a name, or one version of it, from retention and pruning until it is let go."""
+        number = None if version is None else parse_version(version)
+        why = None if reason is None else _checked_text(reason, "reason")
+        return hold(self._ds, self.ref, parse_data_name(name), number, why)
+
+    def let_go(self, name: str, version: int | None = None) -> NameHold:
+        """End what `hold_back` began; holds of single versions stay when the whole name is let go."""
+        return unhold(self._ds, self.ref, parse_data_name(name), None if version is None else parse_version(version))
 
     def hold(self) -> AbstractContextManager[Hold]:
         """Hold this model's lock over several writes; raises `LockLostError` if it is lost meanwhile."""

@@ -99,3 +99,25 @@ def test_other_readers_do_not_mind(store: mire.Store, model: mire.Model) -> None
     model.rename("state", "fresh")
     assert (model.get("state").name, model.versions("state")) == ("fresh", [1, 2, 3, 4])
     assert store.locks() == []
+
+
+def test_holds_from_python(store: mire.Store) -> None:
+    """What Python holds back, retention leaves, until it is let go."""
+    model = store.model("svc", "web")
+    for number in range(3):
+        model.put("log", str(number), version_policy=1)
+    model.hold_back("log", 1, reason="evidence")
+    assert [(held.name, held.holds.versions) for held in store.holds()] == [("log", (1,))]
+    store.retain()
+    assert model.versions("log") == [1, 3]
+    model.let_go("log", 1)
+    store.retain()
+    assert model.versions("log") == [3]
+
+
+def test_a_hold_that_cannot_be_read_is_an_error_in_python(store: mire.Store, repo: Path) -> None:
+    """A damaged record of holds is never shown as "nothing is held"."""
+    store.model("svc", "web").put("log", "x")
+    (repo / ".swamp/data/svc/web/log/.hold").write_bytes(b"{")
+    with pytest.raises(FormatError, match="svc/web"):
+        store.holds()

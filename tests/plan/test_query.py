@@ -13,7 +13,7 @@ from mire.errors import InputError
 from mire.flow.evaluate import Failure, compile_predicate
 from mire.plan.fields import COLUMNS, FIELDS
 from mire.plan.predicate import CONTENT_FIELDS
-from mire.plan.query import TIE_BREAK, QueryPlan, plan_order, plan_query
+from mire.plan.query import TIE_BREAK, QueryPlan, plan_after, plan_order, plan_query
 
 TEXT_FIELDS = [field for field, kind in FIELDS.items() if kind == "string"]
 INT_FIELDS = ["version", "size"]
@@ -543,3 +543,30 @@ def test_any_text_gives_a_plan_or_an_error(text: str) -> None:
         assert "\n" not in error.message  # noqa: PT017 - both outcomes are right
     else:
         assert plan.where
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab\u00e4"), st.sampled_from("xy"), st.integers(0, 2)), unique=True, max_size=12
+    ),
+    st.permutations(["name", "modelId", "version"]),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+    st.data(),
+)
+def test_what_comes_after_a_row(
+    keys: list[tuple[str, str, int]], fields: list[str], descending: list[bool], data: st.DataObject
+) -> None:
+    """Of any rows in any order, exactly those that stand behind a row come after its position."""
+    order = plan_order(", ".join(f"{f} {'desc' if d else 'asc'}" for f, d in zip(fields, descending, strict=True)))
+    database = table(record(name=a, modelId=b, version=n) for a, b, n in keys)
+    columns = list(COLUMNS.values())
+    select = f"SELECT {','.join(columns)} FROM version WHERE"  # noqa: S608 - what is tested
+    try:
+        rows = database.execute(f"{select} 1 ORDER BY {order.order_by}").fetchall()
+        for at in data.draw(st.lists(st.sampled_from(range(len(rows))), max_size=3) if rows else st.just([])):
+            after = plan_after(order, order.position_of(columns, rows[at]))
+            found = database.execute(f"{select} {after.sql} ORDER BY {order.order_by}", after.params).fetchall()
+            assert found == rows[at + 1 :]
+    finally:
+        database.close()

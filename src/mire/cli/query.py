@@ -14,6 +14,7 @@ from mire.cli.face import common_options, emit, facts, notices, open_datastore, 
 @click.option("--order-by", metavar="FIELDS", help="E.g. 'size desc, name' (default: createdAt desc).")
 @click.option("--limit", type=int, default=100, show_default=True, help="At most so many.")
 @click.option("--offset", type=int, default=0, help="Skip so many.")
+@click.option("--cursor", metavar="TEXT", help="Go on after the page that came with this cursor.")
 @click.option("--history", is_flag=True, help="All versions, not only the latest of each name.")
 @click.option("--no-hydrate", is_flag=True, help="Content that is not here is null instead of being fetched.")
 @click.option("--strict", is_flag=True, help="A missing tag or attribute is an error instead of no match.")
@@ -26,6 +27,7 @@ def command(
     order_by: str | None,
     limit: int,
     offset: int,
+    cursor: str | None,
     history: bool,
     no_hydrate: bool,
     strict: bool,
@@ -51,6 +53,7 @@ def command(
         order_by=order_by,
         limit=limit,
         offset=offset,
+        cursor=cursor,
         history=history,
         hydrate=not no_hydrate,
         strict=strict,
@@ -66,9 +69,12 @@ def command(
         "results": answer.rows,
         "total": len(answer.rows),
         "limited": answer.is_limited,
+        "cursor": answer.cursor,
         "problems": answer.problems,
     }
-    emit("query", document, lambda: _text(answer.rows, is_selected=select is not None, is_limited=answer.is_limited))
+    emit("query", document, lambda: _text(answer.rows, is_selected=select is not None))
+    if answer.cursor is not None:
+        notices([f"more: raise --limit, or go on with --cursor {answer.cursor}"])
 
 
 def _explained(found: dict[str, Any]) -> str:
@@ -77,7 +83,7 @@ def _explained(found: dict[str, Any]) -> str:
     return facts([*steps, *where, ("latest only", "yes" if found["latestOnly"] else "no")])
 
 
-def _text(rows: list[Any], *, is_selected: bool, is_limited: bool) -> str:
+def _text(rows: list[Any], *, is_selected: bool) -> str:
     import json
 
     if not rows:
@@ -90,6 +96,4 @@ def _text(rows: list[Any], *, is_selected: bool, is_limited: bool) -> str:
             [r["modelType"], r["modelId"], r["name"], r["version"], size_text(r["size"]), r["createdAt"]] for r in rows
         ]
         lines = [table(columns, cells)]
-    if is_limited:
-        lines.append("(more: raise --limit, or go on with --offset)")
     return "\n".join(lines)

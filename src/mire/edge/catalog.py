@@ -20,12 +20,23 @@ _PAGES = -32_000
 """Page cache of a connection: 32 MB, so that a rebuild's memory does not grow with the store."""
 
 
+_INDEXES: Final = {
+    "version_by_type": "version (model_type, is_latest, created_at)",
+    "version_by_time": "version (is_latest, created_at)",
+    "version_by_model": "version (model_name, name, is_latest)",
+    "version_by_run": "version (workflow_run_id) WHERE workflow_run_id <> ''",
+}
+
 _UNBELIEVABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a file of other bytes ends in; text that is not UTF-8 is one of them."""
 
 
 class Broken(Exception):  # noqa: N818 - a fact about the file, not a failure of the caller
     """The file cannot be believed."""
+
+
+SealedRow = tuple[Any, ...]
+"""The values of a row, and after them their checksum."""
 
 
 class CatalogFile:
@@ -70,14 +81,24 @@ class CatalogFile:
         except _UNBELIEVABLE as error:
             raise Broken(str(error)) from error
 
-    def insert(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Add or replace versions, each with a checksum of its values."""
+    def insert(self, rows: Iterable[SealedRow]) -> None:
+        """Add or replace versions, each with the checksum of its values."""
         marks = ",".join("?" * (len(self._names) + 1))
         sql = f"INSERT OR REPLACE INTO version ({','.join(self._names)},crc) VALUES ({marks})"  # noqa: S608 - our names
         try:
-            self._connection.executemany(sql, ((*row, checksum(row)) for row in rows))
+            self._connection.executemany(sql, rows)
         except _UNBELIEVABLE as error:
             raise Broken(str(error)) from error
+
+    def drop_indexes(self) -> None:
+        """Do without indexes while much is inserted; whoever drops them makes them again."""
+        for name in _INDEXES:
+            self.run(f"DROP INDEX IF EXISTS {name}")
+
+    def create_indexes(self) -> None:
+        """Make the indexes that are missing."""
+        for name, what in _INDEXES.items():
+            self.run(f"CREATE INDEX IF NOT EXISTS {name} ON {what}")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -99,6 +120,11 @@ class CatalogFile:
             self._connection.close()
         if self._path is not None:
             _write_stamp(self._path)
+
+
+def sealed(row: Sequence[Any]) -> SealedRow:
+    """A row with its checksum."""
+    return (*row, checksum(row))
 
 
 def checksum(row: Sequence[Any]) -> int:
@@ -168,10 +194,7 @@ def _create(connection: sqlite3.Connection, columns: Sequence[tuple[str, str]]) 
         BEGIN IMMEDIATE;
         CREATE TABLE IF NOT EXISTS version ({body}, crc INTEGER NOT NULL,
             UNIQUE (namespace, model_type, model_id, name, version));
-        CREATE INDEX IF NOT EXISTS version_by_type ON version (model_type, is_latest, created_at);
-        CREATE INDEX IF NOT EXISTS version_by_time ON version (is_latest, created_at);
-        CREATE INDEX IF NOT EXISTS version_by_model ON version (model_name, name, is_latest);
-        CREATE INDEX IF NOT EXISTS version_by_run ON version (workflow_run_id) WHERE workflow_run_id <> '';
+        {";".join(f"CREATE INDEX IF NOT EXISTS {name} ON {what}" for name, what in _INDEXES.items())};
         CREATE TABLE IF NOT EXISTS name (root INTEGER NOT NULL, path TEXT NOT NULL, identity TEXT NOT NULL,
             streaming INTEGER NOT NULL, error TEXT NOT NULL, scanned_ns INTEGER NOT NULL,
             PRIMARY KEY (root, path)) WITHOUT ROWID;

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoundError, RemoteError, shown
 from mire.model.names import PRIVATE_PREFIX
+from mire.model.row import FileIdentity
 
 CHUNK_BYTES = 1 << 20
 _MODE = 0o666
@@ -101,6 +102,27 @@ def read_file(path: str, *, limit: int | None = None) -> bytes | None:
         return None
     except OSError as error:
         raise error_of(error, path) from error
+
+
+def read_identified(path: str, *, limit: int) -> tuple[bytes, FileIdentity] | None:
+    """A small file with the identity of what was read, or None when there is none; at most a byte above the limit."""
+    try:
+        # A pipe in the place of a file must not make us wait for somebody to write to it.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise error_of(error, path) from error
+    try:
+        status = os.fstat(fd)
+        data = os.read(fd, min(status.st_size, limit) + 1)
+        while len(data) != status.st_size and len(data) <= limit and (more := os.read(fd, limit + 1 - len(data))):
+            data += more
+    except OSError as error:
+        raise error_of(error, path) from error
+    finally:
+        os.close(fd)
+    return data, FileIdentity(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
 def read_marker(path: str) -> bytes | None:

@@ -6,14 +6,14 @@ Keeps: an answer equals the one a reader of every file would give, or is a typed
 the predicate fail are counted and named, never silently dropped.
 """
 
-import importlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mire.edge import files
-from mire.errors import ConfigError, InputError, MireError, shown
+from mire.errors import InputError, MireError, shown
+from mire.flow.answer import Answer, Findings
 from mire.flow.catalog import Progress, fresh
 from mire.flow.datastore import Datastore
 from mire.flow.read import get
@@ -21,9 +21,15 @@ from mire.model.artifact import ModelRef
 from mire.model.names import DataName, ModelId, ModelType
 from mire.model.row import NAMES
 from mire.plan.fields import COLUMNS
+from mire.wire.cursor import decode_cursor, encode_cursor
 
 if TYPE_CHECKING:
-    from mire.flow.evaluate import Failure, Predicate, Selected
+    from collections.abc import Callable
+
+    from mire.edge.catalog import CatalogFile
+    from mire.flow.evaluate import Failure, Predicate, Selected, Selection
+    from mire.plan.query import OrderPlan, QueryPlan
+    from mire.plan.translate import Sql
 
 _FIELDS = {"namespace": "namespace", **COLUMNS}
 _PLACE = {name: NAMES.index(column) for name, column in _FIELDS.items()}
@@ -42,95 +48,104 @@ class Query:
     order_by: str | None = None
     limit: int | None = None
     offset: int = 0
+    cursor: str | None = None
     history: bool = False
     hydrate: bool = True
     strict: bool = False
 
 
-@dataclass(slots=True)
-class Answer:
-    """What was found: records (or selected values), and what could not be judged."""
-
-    rows: list[Any] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    is_limited: bool = False
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def to_arrow(self) -> Any:
-        """The rows as a `pyarrow.Table` (needs pyarrow); maps and parsed content become JSON text."""
-        return _needed("pyarrow").Table.from_pylist([_flat(row) for row in self.rows])
-
-    def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame` (needs pandas)."""
-        return _needed("pandas").DataFrame.from_records([_flat(row) for row in self.rows])
-
-
-def _needed(package: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise ConfigError(f"this needs the package {package}: install it beside mire", kind="missing_package") from None
-
-
-def _flat(row: Any) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        return {"value": row}
-    return {
-        key: json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
-        for key, value in row.items()
-    }
-
-
 def query(
     ds: Datastore, asked: Query, *, force: bool = False, workers: int = 1, progress: Progress | None = None
 ) -> Answer:
-    """The records a predicate matches."""
+    """The records a predicate matches, found when they are asked for; what is asked is checked now."""
     from mire.flow.evaluate import compile_predicate, compile_select  # noqa: PLC0415 - only queries need it
     from mire.plan.predicate import CONTENT_FIELDS, fields_of  # noqa: PLC0415 - the same
-    from mire.plan.query import plan_order, plan_query  # noqa: PLC0415 - the same
+    from mire.plan.query import plan_after, plan_order, plan_query  # noqa: PLC0415 - the same
     from mire.wire.cel import parse_cel  # noqa: PLC0415 - the same
 
     _check_page(asked)
     plan = plan_query(asked.predicate, history=asked.history, strict=asked.strict)
-    order = plan_order(asked.order_by or _ORDER).order_by
-    select = None if asked.select is None else compile_select(asked.select)
-    shows_content = asked.select is not None and bool(fields_of(parse_cel(asked.select)) & CONTENT_FIELDS)
-    before = None if plan.metadata_residual is None else compile_predicate(plan.metadata_residual, strict=asked.strict)
-    after = None if plan.residual is None else compile_predicate(plan.residual, strict=asked.strict)
-    sql = f"SELECT {','.join(NAMES)} FROM version WHERE {plan.where} ORDER BY {order}"  # noqa: S608 - from the planner
-    is_exact = plan.residual is None
-    if is_exact and asked.limit is not None:
-        sql += f" LIMIT {asked.limit + 1} OFFSET {asked.offset}"
-    answer = Answer()
-    left = 0 if is_exact and asked.limit is not None else asked.offset
-    with fresh(ds, force=force, workers=workers, progress=progress) as (catalog, done):
-        answer.notices += done.notices
-        answer.problems += done.errors[:_PROBLEMS_SHOWN]
-        for values in catalog.rows(sql, plan.params):
-            record = record_of(values)
-            # A failure is left to the whole: a content part that is false may absorb it.
-            if before is not None and plan.needs_content and before.judge(record) is False:
-                continue
-            if plan.needs_content:
-                record.update(_content(ds, record, hydrate=asked.hydrate))
-            if after is not None and not _matches(after, record, answer):
-                continue
-            if left > 0:
-                left -= 1
-                continue
-            if asked.limit is not None and len(answer.rows) >= asked.limit:
-                answer.is_limited = True
-                break
-            if shows_content and "attributes" not in record:
-                record.update(_content(ds, record, hydrate=asked.hydrate))
-            answer.rows.append(record if select is None else _selected(select.select(record), record, answer))
-    return answer
+    order = plan_order(asked.order_by or _ORDER)
+    start = None
+    if asked.cursor is not None:
+        start = plan_after(order, decode_cursor(asked.cursor, order.order_by, len(order.terms)))
+    prepared = _Prepared(
+        asked=asked,
+        plan=plan,
+        order=order,
+        start=start,
+        select=None if asked.select is None else compile_select(asked.select),
+        shows_content=asked.select is not None and bool(fields_of(parse_cel(asked.select)) & CONTENT_FIELDS),
+        before=_compiled(plan.metadata_residual, compile_predicate, strict=asked.strict),
+        after=_compiled(plan.residual, compile_predicate, strict=asked.strict),
+    )
+
+    def run(findings: Findings) -> Iterator[Any]:
+        with fresh(ds, force=force, workers=workers, progress=progress) as (catalog, done):
+            findings.notices += done.notices
+            findings.problems += done.errors[:_PROBLEMS_SHOWN]
+            yield from _found(ds, catalog, prepared, findings)
+
+    return Answer(run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A query that was checked: its plan and its compiled parts."""
+
+    asked: Query
+    plan: "QueryPlan"
+    order: "OrderPlan"
+    start: "Sql | None"
+    select: "Selection | None"
+    shows_content: bool
+    before: "Predicate | None"
+    after: "Predicate | None"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether SQL decides everything, and so can count a page too."""
+        return self.plan.residual is None and self.asked.limit is not None
+
+    def statement(self) -> tuple[str, tuple[Any, ...]]:
+        """The statement for the candidate rows, and its parameters."""
+        where, params = self.plan.where, self.plan.params
+        if self.start is not None:
+            where, params = f"({where}) AND {self.start.sql}", (*params, *self.start.params)
+        sql = f"SELECT {','.join(NAMES)} FROM version WHERE {where} ORDER BY {self.order.order_by}"  # noqa: S608 - from the planner
+        if self.is_exact and self.asked.limit is not None:
+            sql += f" LIMIT {self.asked.limit + 1} OFFSET {self.asked.offset}"
+        return sql, params
+
+
+def _compiled(text: str | None, compile_text: "Callable[..., Predicate]", *, strict: bool) -> "Predicate | None":
+    return None if text is None else compile_text(text, strict=strict)
+
+
+def _found(ds: Datastore, catalog: "CatalogFile", query: _Prepared, findings: Findings) -> Iterator[Any]:
+    asked, plan = query.asked, query.plan
+    left = 0 if query.is_exact else asked.offset
+    count, last = 0, ()
+    for values in catalog.rows(*query.statement()):
+        record = record_of(values)
+        # A failure is left to the whole: a content part that is false may absorb it.
+        if query.before is not None and plan.needs_content and query.before.judge(record) is False:
+            continue
+        if plan.needs_content:
+            record.update(_content(ds, record, hydrate=asked.hydrate))
+        if query.after is not None and not _matches(query.after, record, findings):
+            continue
+        if left > 0:
+            left -= 1
+            continue
+        if count == asked.limit:
+            findings.is_limited = True
+            findings.cursor = encode_cursor(query.order.order_by, query.order.position_of(NAMES, last))
+            return
+        if query.shows_content and "attributes" not in record:
+            record.update(_content(ds, record, hydrate=asked.hydrate))
+        count, last = count + 1, values
+        yield record if query.select is None else _selected(query.select.select(record), record, findings)
 
 
 def explain(asked: Query) -> dict[str, Any]:
@@ -158,27 +173,27 @@ def record_of(values: tuple[Any, ...]) -> dict[str, Any]:
     return record
 
 
-def _matches(predicate: "Predicate", record: dict[str, Any], answer: Answer) -> bool:
+def _matches(predicate: "Predicate", record: dict[str, Any], findings: Findings) -> bool:
     verdict = predicate.judge(record)
     if isinstance(verdict, bool):
         return verdict
     if predicate.strict:
         raise InputError(f"{_label(record)}: {verdict.message}", kind="evaluation", reason=verdict.reason)
-    _problem(answer, record, verdict.message)
+    _problem(findings, record, verdict.message)
     return False
 
 
-def _selected(found: "Selected | Failure", record: dict[str, Any], answer: Answer) -> Any:
+def _selected(found: "Selected | Failure", record: dict[str, Any], findings: Findings) -> Any:
     if hasattr(found, "value"):
         return found.value
     if found.reason != "missing":
-        _problem(answer, record, found.message)
+        _problem(findings, record, found.message)
     return None
 
 
-def _problem(answer: Answer, record: dict[str, Any], message: str) -> None:
-    if len(answer.problems) < _PROBLEMS_SHOWN:
-        answer.problems.append(f"{_label(record)}: {message}")
+def _problem(findings: Findings, record: dict[str, Any], message: str) -> None:
+    if len(findings.problems) < _PROBLEMS_SHOWN:
+        findings.problems.append(f"{_label(record)}: {message}")
 
 
 def _label(record: dict[str, Any]) -> str:
@@ -213,3 +228,5 @@ def _check_page(asked: Query) -> None:
     for what, value, least in (("limit", asked.limit, 1), ("offset", asked.offset, 0)):
         if value is not None and (type(value) is not int or value < least):
             raise InputError(f"{what} {shown(value)} is not a whole number from {least}")
+    if asked.cursor is not None and asked.offset:
+        raise InputError(f"offset {asked.offset} and a cursor were both given: a cursor already says where to go on")

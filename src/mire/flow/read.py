@@ -310,7 +310,16 @@ def not_found(model: ModelRef, name: DataName, version: int | None = None) -> No
 
 def versions(ds: Datastore, model: ModelRef, name: DataName) -> list[int]:
     """The version numbers of a name, ascending."""
-    return finished_numbers(ds, model, name, look_at_name(ds, model, name))
+    state = look_at_name(ds, model, name)
+    for _ in range(_LOOKS_MAX):
+        finished = finished_numbers(ds, model, name, state)
+        # All that were listed may have been removed since, and others written; then a second look differs.
+        if finished or not state.numbers:
+            return finished
+        before, state = state, look_at_name(ds, model, name)
+        if state == before:
+            return []
+    return finished_numbers(ds, model, name, state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,15 @@ Keeps: everything a task needs is in its arguments, so that it can run anywhere.
 import json
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mire.edge import clock, files, walk
-from mire.errors import MireError
+from mire.edge.catalog import SealedRow, sealed
+from mire.errors import FormatError, MireError
 from mire.flow.read import METADATA_BYTES_MAX, numbers_in
-from mire.model.artifact import ModelRef, NameState
+from mire.model.artifact import Metadata, ModelRef, NameState
 from mire.model.names import ModelId, ModelType, Namespace
-from mire.model.row import FileIdentity, NameKey, RowValues, row_of
+from mire.model.row import FileIdentity, NameKey, row_of
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.latest import decode_highest, decode_latest
 from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA, RAW
@@ -36,7 +38,7 @@ class NameScan:
     """The latest version, if it can grow: then its file is part of the identity. Else 0."""
     numbers: tuple[int, ...]
     latest: int | None
-    rows: tuple[RowValues, ...]
+    rows: tuple[SealedRow, ...]
     errors: tuple[str, ...]
     scanned_ns: int
     """When the look began: of two looks at one name the later one counts."""
@@ -67,13 +69,22 @@ def is_name_dir(root: str, path: str) -> bool:
 
 
 def scan_names(
-    root: str, namespace: Namespace, paths: list[str], known: dict[str, dict[int, FileIdentity]]
+    root: str,
+    namespace: Namespace,
+    paths: list[str],
+    known: dict[str, dict[int, FileIdentity]],
+    *,
+    trusted: bool = False,
 ) -> list[NameScan]:
-    """Look into many names; versions whose metadata file is still the one in `known` are not read again."""
-    return [_scan(root, namespace, path, known.get(path, {}), clock.now_ns()) for path in paths]
+    """Look into many names; versions whose metadata file is still the one in `known` are not read again.
+
+    `trusted` does not even look at their files, the latest's excepted: for who holds the model and knows what changed.
+    """
+    return [_scan(root, namespace, path, known.get(path, {}), trusted=trusted) for path in paths]
 
 
-def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdentity], now_ns: int) -> NameScan:
+def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdentity], *, trusted: bool) -> NameScan:
+    now_ns = clock.now_ns()
     directory = os.path.join(root, path)
     key = key_of(path, namespace)
     identity = walk.identity_at(directory)
@@ -82,27 +93,30 @@ def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdent
             path=path, identity="", streaming=0, numbers=(), latest=None, rows=(), errors=(), scanned_ns=now_ns
         )
     state = _state_of(directory)
-    rows: list[RowValues] = []
+    read: list[tuple[Metadata, FileIdentity, bool]] = []
     numbers: list[int] = []
     errors: list[str] = []
     growing: dict[int, FileIdentity] = {}
-    for number in visible_numbers(state):
+    visible = visible_numbers(state)
+    for number in visible:
         place = f"{directory}/{number}"
-        found = walk.identity_at(f"{place}/{METADATA}")
-        if found is None:
-            continue
-        numbers.append(number)
-        growing[number] = found
-        if known.get(number) == found:
-            continue
+        kept = known.get(number)
+        if kept is not None:
+            is_same = trusted and number != visible[-1] and number != state.marker
+            if is_same or walk.identity_at(f"{place}/{METADATA}") == kept:
+                numbers.append(number)
+                growing[number] = kept
+                continue
         try:
-            row, can_grow = _read(key, place, number, found)
-            rows.append(row)
-            if not can_grow:
-                del growing[number]
+            found = _read(place, number)
         except MireError as error:
             errors.append(f"{place}: {error.message}")
-            numbers.pop()
+            continue
+        if found is not None:
+            numbers.append(number)
+            read.append(found)
+            if found[0].streaming:
+                growing[number] = found[1]
     latest = published_number(state) or (numbers[-1] if numbers else None)
     file = growing.get(latest or 0)
     newest_ns = max(identity.mtime_ns, identity.ctime_ns, file.ctime_ns if file else 0)
@@ -113,7 +127,10 @@ def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdent
         streaming=latest if file and latest else 0,
         numbers=tuple(numbers),
         latest=latest,
-        rows=tuple(rows),
+        rows=tuple(
+            sealed(row_of(key, metadata, found, latest=latest, is_hydrated=is_hydrated, tags=_tags_text(metadata)))
+            for metadata, found, is_hydrated in read
+        ),
         errors=tuple(errors),
         scanned_ns=now_ns,
     )
@@ -141,11 +158,23 @@ def _state_of(directory: str) -> NameState:
     )
 
 
-def _read(key: NameKey, place: str, number: int, found: FileIdentity) -> tuple[RowValues, bool]:
-    data = files.read_file(f"{place}/{METADATA}", limit=METADATA_BYTES_MAX) or b""
+def _read(place: str, number: int) -> tuple[Metadata, FileIdentity, bool] | None:
+    found = files.read_identified(f"{place}/{METADATA}", limit=METADATA_BYTES_MAX)
+    if found is None:
+        return None
+    data, identity = found
+    if len(data) > METADATA_BYTES_MAX:
+        raise FormatError(f"metadata is larger than {METADATA_BYTES_MAX} bytes")
     metadata = decode_metadata(data)
     check_agrees(metadata, metadata.name, number)
+    return metadata, identity, files.size_of(f"{place}/{RAW}") is not None
+
+
+def _tags_text(metadata: Metadata) -> str:
+    return _json_text(tuple(metadata.tags.items()))
+
+
+@lru_cache(maxsize=1024)
+def _json_text(tags: tuple[tuple[str, str], ...]) -> str:
     # SQLite's JSON functions end a text at a NUL, which nobody means to have in a tag.
-    tags = json.dumps(dict(metadata.tags), ensure_ascii=False, separators=(",", ":")).replace("\\u0000", "\ufffd")
-    is_hydrated = files.size_of(f"{place}/{RAW}") is not None
-    return row_of(key, metadata, found, is_hydrated=is_hydrated, tags=tags), metadata.streaming
+    return json.dumps(dict(tags), ensure_ascii=False, separators=(",", ":")).replace("\\u0000", "\ufffd")

@@ -4,12 +4,14 @@ Owns: search over names, tags and types; bytes and versions by type, model or na
 Must not know: how it is shown.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mire.flow.answer import Answer, Findings
 from mire.flow.catalog import Progress, fresh
 from mire.flow.datastore import Datastore
-from mire.flow.query import Answer, record_of
+from mire.flow.query import record_of
 from mire.model.row import NAMES
 
 GROUPS: Final = {
@@ -52,10 +54,14 @@ def search(ds: Datastore, text: str, limit: int, *, workers: int = 1, progress: 
         f"SELECT {','.join(NAMES)} FROM version WHERE is_latest = 1 AND {where}"  # noqa: S608 - our own text
         " ORDER BY created_at DESC, model_type, model_id, name LIMIT ?"
     )
-    answer = Answer()
-    with fresh(ds, workers=workers, progress=progress) as (catalog, done):
-        answer.notices += done.notices
-        rows: list[Any] = [record_of(values) for values in catalog.rows(sql, (*words, limit + 1))]
-    answer.is_limited = len(rows) > limit
-    answer.rows = rows[:limit]
-    return answer
+
+    def run(findings: Findings) -> Iterator[Any]:
+        with fresh(ds, workers=workers, progress=progress) as (catalog, done):
+            findings.notices += done.notices
+            for count, values in enumerate(catalog.rows(sql, (*words, limit + 1))):
+                if count == limit:
+                    findings.is_limited = True
+                else:
+                    yield record_of(values)
+
+    return Answer(run)

@@ -69,8 +69,10 @@ class NameKey:
     name: str
 
 
-def row_of(key: NameKey, metadata: Metadata, file: FileIdentity, *, is_hydrated: bool, tags: str) -> RowValues:
-    """The row of a version (not yet latest); `tags` is the JSON text of its tags."""
+def row_of(
+    key: NameKey, metadata: Metadata, file: FileIdentity, *, latest: int | None, is_hydrated: bool, tags: str
+) -> RowValues:
+    """The row of a version; `latest` is the name's newest one, `tags` the JSON text of its tags."""
     owner = metadata.owner
     return (
         key.namespace,
@@ -78,7 +80,7 @@ def row_of(key: NameKey, metadata: Metadata, file: FileIdentity, *, is_hydrated:
         key.model.model_id,
         key.name,
         metadata.version,
-        0,
+        int(metadata.version == latest),
         metadata.id,
         metadata.tags.get("modelName", ""),
         metadata.tags.get("specName", ""),

@@ -57,6 +57,10 @@ class OrderPlan:
     order_by: str
     terms: tuple[tuple[str, bool], ...]
 
+    def position_of(self, columns: Sequence[str], values: Sequence[Param]) -> tuple[Param, ...]:
+        """The values of a row that say where it stands in this order."""
+        return tuple(values[columns.index(column)] for column, _ in self.terms)
+
 
 def plan_query(predicate: str, *, history: bool = False, strict: bool = False) -> QueryPlan:
     """Split a predicate into SQL and the rest. With `strict`, whatever may miss a key is left to the engine."""
@@ -100,6 +104,18 @@ def plan_order(text: str) -> OrderPlan:
         terms.setdefault(column, False)
     order_by = ", ".join(f"{column} DESC" if descending else column for column, descending in terms.items())
     return OrderPlan(order_by=order_by, terms=tuple(terms.items()))
+
+
+def plan_after(order: OrderPlan, values: Sequence[Param]) -> Sql:
+    """The condition for the rows that come after the one with these values, in this order."""
+    sql = "0"
+    params: tuple[Param, ...] = ()
+    for (column, descending), value in zip(reversed(order.terms), reversed(values), strict=True):
+        sql = f"({column} {'<' if descending else '>'} ? OR ({column} = ? AND {sql}))"
+        params = (value, value, *params)
+    # What every such row fulfils, said once more in the form an index can use.
+    column, descending = order.terms[0]
+    return Sql(sql=f"{column} {'<=' if descending else '>='} ? AND {sql}", params=(values[0], *params), type="bool")
 
 
 def _step(node: Node, predicate: str, translate: Translation) -> Step:

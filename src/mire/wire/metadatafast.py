@@ -6,7 +6,7 @@ Keeps: what it takes, the full reader takes with the same result (a property tes
 """
 
 import re
-from typing import Any
+from functools import lru_cache
 
 from mire.errors import InputError
 from mire.model.artifact import Metadata, Owner
@@ -45,32 +45,43 @@ _FORM = re.compile(
     r"(?:checksum: '(?P<checksum>[0-9a-f]{64})'\n)?"
 )
 
+_MEMBERS = ("tags", "id", "name", "version", "content_type", "lifetime", "count", "age", "streaming")
+_MORE_MEMBERS = ("hash", "owner_type", "owner_ref", "created_at", "size", "checksum")
+
 
 def decode_usual(text: str) -> Metadata | None:
     """The metadata in `text`, or None when it takes the full reader."""
     match = _FORM.fullmatch(text)
     if match is None:
         return None
-    found: dict[str, Any] = match.groupdict()
-    tags = (decode_plain(found["tags"]) or {}).get("tags")
-    if not isinstance(tags, dict) or "type" not in tags or not all(type(value) is str for value in tags.values()):
+    (tag_lines, data_id, name, version, content_type, lifetime, count, age, streaming) = match.group(*_MEMBERS)
+    tags = _decode_tags(tag_lines)
+    if tags is None:
         return None
+    definition_hash, owner_type, owner_ref, created_at, size, checksum = match.group(*_MORE_MEMBERS)
     try:
         return Metadata(
-            id=Uuid(found["id"]),
-            name=DataName(found["name"]),
-            version=Version(int(found["version"])),
-            content_type=found["content_type"],
-            lifetime=parse_lifetime(found["lifetime"]),
-            version_policy=parse_version_policy(found["age"] or int(found["count"])),
-            streaming=found["streaming"] == "true",
-            tags=tags,
-            owner=Owner(
-                owner_type=found["owner_type"], owner_ref=found["owner_ref"], definition_hash=found["hash"] or None
-            ),
-            created_at=parse_instant(found["created_at"]),
-            size_bytes=int(found["size"]),
-            checksum=found["checksum"],
+            id=Uuid(data_id),
+            name=DataName(name),
+            version=Version(int(version)),
+            content_type=content_type,
+            lifetime=parse_lifetime(lifetime),
+            version_policy=parse_version_policy(age or int(count)),
+            streaming=streaming == "true",
+            tags=dict(tags),
+            owner=Owner(owner_type=owner_type, owner_ref=owner_ref, definition_hash=definition_hash),
+            created_at=parse_instant(created_at),
+            size_bytes=int(size),
+            checksum=checksum,
         )
     except InputError:
         return None
+
+
+@lru_cache(maxsize=1024)
+def _decode_tags(text: str) -> tuple[tuple[str, str], ...] | None:
+    """The tags in their lines; the versions of a name nearly always share them."""
+    tags = (decode_plain(text) or {}).get("tags")
+    if not isinstance(tags, dict) or "type" not in tags or not all(type(value) is str for value in tags.values()):
+        return None
+    return tuple(tags.items())
