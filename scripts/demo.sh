@@ -70,6 +70,19 @@ run 0 '10.2.0.0' 'mire get aws/ec2/vpc vpc-1 network'
 run 0 'version 3' "echo '{\"cidr\": \"10.3.0.0/16\"}' | mire put aws/ec2/vpc vpc-1 network --content-type application/json"
 run 3 'no version 2' 'mire get aws/ec2/vpc vpc-1 network --version 2'
 
+say 'Ask by what is in it: a predicate over metadata and content, answered from an index that follows the files.'
+run 0 '10.3.0.0/16' "mire query 'tags.type == \"resource\" && attributes.cidr.startsWith(\"10.\")' --select attributes.cidr"
+run 0 'sql' "mire query 'modelType == \"aws/ec2/vpc\" && attributes.cidr != \"\"' --explain"
+run 0 '' 'printf garbage >.swamp/data/_catalog.db-mire-1.sqlite'
+run 0 'vpc-1' 'mire search vpc network'
+
+say 'Keep only the newest version of a log, but one that is held stays.'
+for n in 1 2 3; do run 0 "version $n" "echo $n | mire put svc web log --gc 1"; done
+run 0 '' 'mire hold svc web log --version 1 --reason evidence'
+run 0 'version' 'mire retain --dry-run'
+run 0 '' 'mire retain'
+run 0 $'\n1 ' 'mire versions svc web log'
+
 say 'Programs record what they did: a method execution, a workflow run, an audit event.'
 python_says '1 output, 1 run, 1 event' 'import mire
 store = mire.open(".")

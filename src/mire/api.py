@@ -24,6 +24,7 @@ from mire.edge import clock, files
 from mire.errors import FormatError, InputError, RemoteError, shown
 from mire.flow import prune, read, record, remove, rename, retain, write
 from mire.flow.answer import Answer
+from mire.flow.catalog import close_catalog
 from mire.flow.datastore import Datastore, find_repo, open_datastore
 from mire.flow.hold import HeldName, hold, list_holds, unhold
 from mire.flow.lock import Hold, LockReport, hold_global, hold_models, inspect_locks
@@ -179,7 +180,8 @@ class Store:
         return inspect_locks(self.datastore)
 
     def close(self) -> None:
-        """Nothing to do for a directory; here so that every store can be used with `with`."""
+        """Close what is kept open between calls; the store can still be used, and opens it again."""
+        close_catalog(self.datastore)
 
     def __enter__(self) -> Self:
         return self

@@ -136,6 +136,15 @@ def test_prune_wants_a_word(run: Run, data: None, repo: Path) -> None:
     assert run("ls", "--json").document["models"] == []
 
 
+def test_prune_warns_where_others_may_have_the_definitions(run: Run, repo: Path, tmp_path: Path) -> None:
+    """In a directory that is not the repository's own, data of others looks orphaned: that is said first."""
+    (repo / "models").mkdir()
+    run("init")
+    assert b"may be shared" not in run("prune", "--dry-run").err
+    run("init", "--datastore", f"filesystem:{tmp_path / 'share'}")
+    assert b"may be shared" in run("prune", "--dry-run").err
+
+
 @pytest.mark.parametrize(("typed", "left"), [(b"n\n", 1), (b"\n", 1), (b"y\n", 0)])
 def test_prune_asks_on_a_terminal(
     run: Run, data: None, repo: Path, environ: dict[str, str], typed: bytes, left: int

@@ -224,3 +224,28 @@ def test_a_look_that_fails_does_not_fail_the_write(filled: mire.Store, repo: Pat
     """Writing through happens after the write is published, so it tells nobody that the write failed."""
     (repo / ".swamp/data/svc/web/a/state/.highest").mkdir()
     note(filled.datastore, filled.model("svc/web", "a").ref, DataName("state"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_rebuild_goes_on_later(store: mire.Store, repo: Path, workers: int) -> None:
+    """Stopped in the middle, what was read is kept, and the next look reads the rest."""
+    store.model("svc/web", "first").put("state", {"n": 1})
+    source = repo / ".swamp/data/svc/web/first"
+    for number in range(1, 3000):
+        shutil.copytree(source, source.with_name(f"copy-{number}"))
+
+    def stop(count: int) -> None:
+        if count >= 500:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(store.datastore, workers=workers, progress=stop)
+    with opened(store.datastore) as catalog:
+        kept = catalog.one("SELECT count(*) FROM version")
+        assert kept is not None
+        assert 500 <= kept[0] < 3000
+    with fresh(store.datastore) as (catalog, done):
+        assert catalog.one("SELECT count(*), sum(is_latest) FROM version") == (3000, 3000)
+        assert done.read == 3000 - kept[0]
+        plans = catalog.rows("EXPLAIN QUERY PLAN SELECT * FROM version WHERE is_latest=1 ORDER BY created_at LIMIT 1")
+        assert any("version_by_time" in str(step) for step in plans)

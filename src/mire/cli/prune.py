@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from mire.cli.face import common_options, emit, open_datastore, settings
+from mire.cli.face import common_options, emit, notices, open_datastore, settings
 
 
 @click.command("prune", short_help="Remove data whose definition is gone.")
@@ -22,6 +22,10 @@ def command(dry_run: bool, yes: bool) -> None:
     from mire.flow.prune import prune
 
     ds = open_datastore()
+    if ds.tier != ds.local and not ds.config.namespace:
+        notices(
+            [f"{ds.base} may be shared: data whose definition is in another repository or branch looks orphaned too"]
+        )
     if not dry_run and not yes:
         if settings().is_json or sys.stdin is None or not sys.stdin.isatty():
             raise InputError(

@@ -46,20 +46,35 @@ class CatalogFile:
         self._connection = connection
         # SQLite folds only ASCII letters.
         connection.create_function("mire_fold", 1, str.casefold, deterministic=True)
-        self._path = path
+        self.path = path
         self._inode = None if path is None else os.stat(path).st_ino
         self._names = [name for name, _ in columns]
+        self._shared: _Shared | None = None
 
     @property
     def is_in_memory(self) -> bool:
         """Whether nothing of it survives this process, because the disk could not take it."""
-        return self._path is None
+        return self.path is None
 
     @property
     def is_current(self) -> bool:
         """Whether the path still leads to this file: another process may have replaced it."""
         try:
-            return self._path is None or os.stat(self._path).st_ino == self._inode
+            return self.path is None or os.stat(self.path).st_ino == self._inode
+        except OSError:
+            return False
+
+    def leave(self) -> None:
+        """Remember what must be the same for `is_as_left`, before a while without use."""
+        self._shared = None if self.path is None else _shared_of(self.path)
+
+    @property
+    def is_as_left(self) -> bool:
+        """Whether the path leads to this file, and nobody but a catalog's owner has touched it."""
+        if self.path is None or (self._shared is not None and _shared_of(self.path) != self._shared):
+            return False
+        try:
+            return self.is_current and _read_stamp(self.path) == _stamp_of(self.path)
         except OSError:
             return False
 
@@ -111,15 +126,19 @@ class CatalogFile:
                 self._connection.execute("ROLLBACK")
             raise
         self.run("COMMIT")
-        if self._path is not None:
-            _write_stamp(self._path)  # a commit may have written to the file, and the next process must know it was us
+        if self.path is not None:
+            _write_stamp(self.path)  # a commit may have written to the file, and the next process must know it was us
 
     def close(self) -> None:
         """Close the connection and stamp the file as left by us."""
+        # The last one to close writes the log into the file; of a file that was replaced nothing is ours to stamp.
+        is_ours = self.path is not None and self.is_as_left
+        with suppress(OSError):
+            _mend_shared(self.path, self._shared)
         with suppress(sqlite3.Error):
             self._connection.close()
-        if self._path is not None:
-            _write_stamp(self._path)
+        if is_ours and self.path is not None:
+            _write_stamp(self.path)
 
 
 def sealed(row: Sequence[Any]) -> SealedRow:
@@ -213,6 +232,26 @@ def _verify(catalog: CatalogFile, columns: Sequence[tuple[str, str]]) -> None:
     for *row, crc in catalog.rows(f"SELECT {names},crc FROM version"):  # noqa: S608 - our own column names
         if checksum(row) != crc:
             raise Broken("a row does not match its checksum")
+
+
+_Shared = tuple[int, int]
+"""Inode and size of the file beside the catalog that SQLite keeps mapped into memory."""
+
+
+def _shared_of(path: str) -> _Shared | None:
+    try:
+        status = os.stat(f"{path}-shm")
+    except OSError:
+        return None
+    return status.st_ino, status.st_size
+
+
+def _mend_shared(path: str | None, left: _Shared | None) -> None:
+    # If somebody cut the mapped file short, touching the lost pages would kill the process; SQLite finds zeros
+    # instead and makes them anew.
+    found = None if path is None else _shared_of(path)
+    if left is not None and found is not None and found[0] == left[0] and found[1] < left[1]:
+        os.truncate(f"{path}-shm", left[1])
 
 
 def _stamp_of(path: str) -> str:

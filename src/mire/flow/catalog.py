@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from mire.edge import clock, walk
-from mire.edge.catalog import SCHEMA, Broken, CatalogFile, SealedRow, discard, open_catalog, sealed
+from mire.edge.catalog import SCHEMA, Broken, CatalogFile, SealedRow, discard, sealed
+from mire.edge.catalogpool import close_kept, open_kept
 from mire.errors import MireError
 from mire.flow.datastore import Datastore
 from mire.flow.scan import NameScan, is_name_dir, key_of, present_identity, scan_names
@@ -59,11 +60,8 @@ def catalog_path(ds: Datastore) -> str:
 @contextmanager
 def opened(ds: Datastore) -> Iterator[CatalogFile]:
     """The catalog, healed if need be."""
-    catalog = open_catalog(catalog_path(ds), COLUMNS)
-    try:
+    with open_kept(catalog_path(ds), COLUMNS) as catalog:
         yield catalog
-    finally:
-        catalog.close()
 
 
 @contextmanager
@@ -86,7 +84,7 @@ def fresh(
                 done.notices.append("the catalog cannot be written here, so it was built in memory for this answer")
             yield catalog, done
             return
-    discard(catalog_path(ds))
+    _discard(ds)
     with opened(ds) as catalog:
         done = refresh(ds, catalog, workers=workers, progress=progress)
         done.notices.append("the catalog was damaged and has been rebuilt")
@@ -284,9 +282,19 @@ def _note(ds: Datastore, catalog: CatalogFile, model: ModelRef, names: tuple[Dat
         _set_meta(catalog, "generation", str(int(_meta(catalog, "generation") or 0) + 1))
 
 
+def close_catalog(ds: Datastore) -> None:
+    """Close what is kept open for the next query."""
+    close_kept(catalog_path(ds))
+
+
+def _discard(ds: Datastore) -> None:
+    close_catalog(ds)
+    discard(catalog_path(ds))
+
+
 def rebuild(ds: Datastore, *, workers: int = 1, progress: Progress | None = None) -> Refreshed:
     """Throw the catalog away and read everything again."""
-    discard(catalog_path(ds))
+    _discard(ds)
     with opened(ds) as catalog:
         return refresh(ds, catalog, workers=workers, progress=progress)
 
