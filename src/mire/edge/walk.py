@@ -20,21 +20,36 @@ class Walk:
     def directories(
         self, top: str, rel_path: str, is_leaf: Callable[[str], bool]
     ) -> Iterator[tuple[str, FileIdentity]]:
-        """Directories below `top`, depth first; those `is_leaf` knows are not entered, links never followed."""
+        """Directories below `top`, leaves of each first; those `is_leaf` knows are not entered, links never followed."""
+        pending = [(top, rel_path)]
+        while pending:
+            directory, here = pending.pop()
+            inner = []
+            for entry in self._listed(directory, here):
+                below = f"{here}/{entry.name}"
+                if is_leaf(below):
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # removed since the listing
+                    yield below, identity_of(status)
+                else:
+                    inner.append((entry.path, below))
+            pending += reversed(inner)
+
+    def _listed(self, directory: str, rel_path: str) -> list[os.DirEntry[str]]:
         try:
-            with os.scandir(top) as found:
-                entries = sorted((e for e in found if e.is_dir(follow_symlinks=False)), key=lambda e: e.name)
+            with os.scandir(directory) as found:
+                return sorted([e for e in found if e.is_dir(follow_symlinks=False)], key=_name_of)
         except (FileNotFoundError, NotADirectoryError):
-            return
+            return []
         except OSError as error:
             self.errors.append((rel_path, error.strerror or str(error)))
-            return
-        for entry in entries:
-            below = f"{rel_path}/{entry.name}"
-            if is_leaf(below):
-                yield below, identity_of(entry.stat(follow_symlinks=False))
-            else:
-                yield from self.directories(entry.path, below, is_leaf)
+            return []
+
+
+def _name_of(entry: os.DirEntry[str]) -> str:
+    return entry.name
 
 
 def identity_of(status: os.stat_result) -> FileIdentity:

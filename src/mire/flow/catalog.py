@@ -19,7 +19,7 @@ from mire.edge.catalog import SCHEMA, Broken, CatalogFile, SealedRow, discard, s
 from mire.edge.catalogpool import close_kept, open_kept
 from mire.errors import MireError
 from mire.flow.datastore import Datastore
-from mire.flow.scan import NameScan, is_name_dir, key_of, present_identity, scan_names
+from mire.flow.scan import Known, NameScan, is_name_dir, key_of, present_identity, scan_names
 from mire.model.artifact import ModelRef
 from mire.model.names import PRIVATE_PREFIX, DataName, RelPath
 from mire.model.row import COLUMNS, NAMES, FileIdentity, NameKey
@@ -151,12 +151,16 @@ def _refresh_root(
     top = DATA if model is None else model_dir(model)
     began_ns = clock.now_ns()
     known = _known_names(catalog, index, None if model is None else top)
+    # A directory that has names below it was entered before, so it is none itself; only a deep look asks again.
+    entered = set() if deep else {path[: path.rindex("/")] for path in known}
     looking = walk.Walk()
     seen: set[str] = set()
 
     def changed() -> Iterator[str]:
         for path, identity in looking.directories(
-            os.path.join(root, top), top, lambda path: path in known or is_name_dir(root, path)
+            os.path.join(root, top),
+            top,
+            lambda path: path in known or (path not in entered and is_name_dir(root, path)),
         ):
             if ds.root_of(RelPath(path)) != root:
                 continue  # left from other settings: not what a lookup by name would find
@@ -307,15 +311,15 @@ def _known_names(catalog: CatalogFile, index: int, below: str | None) -> dict[st
     return {path: (identity, streaming) for path, identity, streaming in rows}
 
 
-def _known_versions(ds: Datastore, catalog: CatalogFile, path: str) -> dict[int, FileIdentity]:
+def _known_versions(ds: Datastore, catalog: CatalogFile, path: str) -> dict[int, Known]:
     key = key_of(path, ds.config.namespace)
     if key is None:
         return {}
     where = (key.namespace, key.model.model_type, key.model.model_id, key.name)
-    columns = "version, file_mtime_ns, file_ctime_ns, file_size, file_inode"
+    columns = "version, streaming, file_mtime_ns, file_ctime_ns, file_size, file_inode"
     return {
-        version: FileIdentity(*identity)
-        for version, *identity in catalog.rows(f"SELECT {columns} FROM version WHERE {_KEY}", where)  # noqa: S608
+        version: (FileIdentity(*identity), bool(streaming))
+        for version, streaming, *identity in catalog.rows(f"SELECT {columns} FROM version WHERE {_KEY}", where)  # noqa: S608
     }
 
 

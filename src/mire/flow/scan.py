@@ -27,6 +27,9 @@ _RACY_NS = 2_000_000_000
 
 _PARTS_MIN = 4
 
+Known = tuple[FileIdentity, bool]
+"""The metadata file a version was read from, and whether the version can grow."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameScan:
@@ -72,7 +75,7 @@ def scan_names(
     root: str,
     namespace: Namespace,
     paths: list[str],
-    known: dict[str, dict[int, FileIdentity]],
+    known: dict[str, dict[int, Known]],
     *,
     trusted: bool = False,
 ) -> list[NameScan]:
@@ -83,7 +86,7 @@ def scan_names(
     return [_scan(root, namespace, path, known.get(path, {}), trusted=trusted) for path in paths]
 
 
-def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdentity], *, trusted: bool) -> NameScan:
+def _scan(root: str, namespace: Namespace, path: str, known: dict[int, Known], *, trusted: bool) -> NameScan:
     now_ns = clock.now_ns()
     directory = os.path.join(root, path)
     key = key_of(path, namespace)
@@ -103,9 +106,10 @@ def _scan(root: str, namespace: Namespace, path: str, known: dict[int, FileIdent
         kept = known.get(number)
         if kept is not None:
             is_same = trusted and number != visible[-1] and number != state.marker
-            if is_same or walk.identity_at(f"{place}/{METADATA}") == kept:
+            if is_same or walk.identity_at(f"{place}/{METADATA}") == kept[0]:
                 numbers.append(number)
-                growing[number] = kept
+                if kept[1]:
+                    growing[number] = kept[0]
                 continue
         try:
             found = _read(place, number)
