@@ -20,7 +20,7 @@ class Walk:
     def directories(
         self, top: str, rel_path: str, is_leaf: Callable[[str], bool]
     ) -> Iterator[tuple[str, FileIdentity]]:
-        """Directories below `top`, leaves of each first; those `is_leaf` knows are not entered, links never followed."""
+        """Directories below `top`, leaves first; those `is_leaf` knows are not entered, links never followed."""
         pending = [(top, rel_path)]
         while pending:
             directory, here = pending.pop()
