@@ -7,6 +7,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+MINISTACK := .venv-ministack/.installed
 WORKERS ?= auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -17,12 +18,18 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Create .venv with the pinned packages and mire itself
+setup: $(STAMP) $(MINISTACK) ## Create .venv with the pinned packages and mire itself
 
 $(STAMP): requirements/dev.txt pyproject.toml scripts/venv.sh
 	@scripts/venv.sh "$(PYTHON)" "$(VENV)"
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# An environment of its own: ministack pins a botocore that is not ours.
+$(MINISTACK): requirements/ministack.txt scripts/venv.sh
+	@scripts/venv.sh "$(PYTHON)" "$(@D)"
+	@$(@D)/bin/python -m pip install --quiet --require-hashes --requirement requirements/ministack.txt
 	@touch $@
 
 demo: $(STAMP) ## The main job, end to end, printing what it does
@@ -44,10 +51,10 @@ types: $(STAMP)
 layers: $(STAMP)
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-unit: $(STAMP) ## All tests
+unit: $(STAMP) $(MINISTACK) ## All tests
 	@$(BIN)/pytest -n $(WORKERS)
 
-thorough: $(STAMP) ## Property tests with many more examples (minutes)
+thorough: $(STAMP) $(MINISTACK) ## Property tests with many more examples (minutes)
 	@MIRE_HYPOTHESIS=thorough $(BIN)/pytest -n $(WORKERS)
 
 bench: $(STAMP) ## Measure start-up, writes and the catalog beside plain Python, files and SQLite
@@ -63,6 +70,8 @@ pins: $(STAMP) ## Recompile the hashed requirements from pyproject.toml (needs u
 	  out=requirements/$$([ -z "$$group" ] && echo runtime || echo dev).txt; \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links $$group pyproject.toml -o $$out; done
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links requirements/ministack.in -o requirements/ministack.txt
 
 clean: ## Remove the environment and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-ministack .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,13 +13,24 @@ settings.register_profile("quick", max_examples=50, deadline=None, suppress_heal
 settings.register_profile("thorough", max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("MIRE_HYPOTHESIS", "quick"))
 
+pytest_plugins = ["servers"]
+
+_FOREIGN = ("SWAMP_", "MIRE_", "AWS_", "GOOGLE_", "GCLOUD_", "GCE_", "CLOUDSDK_", "STORAGE_EMULATOR_", "OBJECT_STORE_")
+_PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all"))
+
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference's variables of the machine do not reach the tests."""
+    """Settings, credentials and proxies of the machine do not reach the tests, nor do the clouds' metadata servers."""
     for name in list(os.environ):
-        if name.startswith(("SWAMP_", "MIRE_")) and name != "MIRE_HYPOTHESIS":
+        if (name.startswith(_FOREIGN) and name != "MIRE_HYPOTHESIS") or name.lower() in _PROXIES:
             monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    # The official GCS client else asks for the bucket behind our backs, which counts of requests would show.
+    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/nonexistent/mire-tests")
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def drawn() -> dict[str, tuple[str | None, str | None, int | None]]:
 def test_the_drawing_shows_every_class() -> None:
     """Every error is drawn, and everything drawn is an error."""
     assert set(drawn()) == set(CLASSES)
-    assert len(CLASSES) == 12
+    assert len(CLASSES) == 14
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -81,6 +81,7 @@ def test_a_remote_error_says_whether_to_try_again() -> None:
     assert RemoteError("x").transient is False
     assert RemoteError("x", transient=True, path="/x").transient is True
     assert "transient" not in RemoteError("x", transient=True).names
+    assert errors.ThrottledError("x").transient is True
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ Names are imported when first used, so that `mire --help` stays instant.
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from mire.model.release import VERSION
+
+__version__ = VERSION
 
 _HOME = {
     # open a store, put and get
@@ -34,6 +36,11 @@ _HOME = {
     "Run": "mire.model.record",
     "CommandEvent": "mire.model.record",
     "VaultEvent": "mire.model.record",
+    # kinds of datastores, for packages that add one
+    "Backend": "mire.flow.backend",
+    "Schema": "mire.model.backend",
+    "Option": "mire.model.backend",
+    "Remote": "mire.edge.remote",
     # errors
     "MireError": "mire.errors",
     "InputError": "mire.errors",
@@ -45,6 +52,8 @@ _HOME = {
     "LockLostError": "mire.errors",
     "RemoteError": "mire.errors",
     "DeniedError": "mire.errors",
+    "MissingBucketError": "mire.errors",
+    "ThrottledError": "mire.errors",
     "FormatError": "mire.errors",
     "InternalError": "mire.errors",
 }
@@ -53,6 +62,7 @@ if TYPE_CHECKING:
     from mire.api import Model as Model
     from mire.api import Store as Store
     from mire.api import open as open
+    from mire.edge.remote import Remote as Remote
     from mire.errors import ConfigError as ConfigError
     from mire.errors import ConflictError as ConflictError
     from mire.errors import DeniedError as DeniedError
@@ -62,12 +72,17 @@ if TYPE_CHECKING:
     from mire.errors import LockLostError as LockLostError
     from mire.errors import LockTimeoutError as LockTimeoutError
     from mire.errors import MireError as MireError
+    from mire.errors import MissingBucketError as MissingBucketError
     from mire.errors import NotFoundError as NotFoundError
     from mire.errors import OwnershipError as OwnershipError
     from mire.errors import RemoteError as RemoteError
+    from mire.errors import ThrottledError as ThrottledError
+    from mire.flow.backend import Backend as Backend
     from mire.flow.read import Artifact as Artifact
     from mire.model.artifact import Metadata as Metadata
     from mire.model.artifact import Owner as Owner
+    from mire.model.backend import Option as Option
+    from mire.model.backend import Schema as Schema
     from mire.model.record import CommandEvent as CommandEvent
     from mire.model.record import Output as Output
     from mire.model.record import Run as Run

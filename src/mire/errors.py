@@ -9,7 +9,9 @@
     │   ├── LockTimeoutError          75  wait, or see the holder
     │   └── LockLostError              4  stop: our writes may no longer be ours
     ├── RemoteError                    5  the world failed (carries `transient`)
-    │   └── DeniedError                6  credentials or rights
+    │   ├── DeniedError                6  credentials or rights
+    │   ├── MissingBucketError         5  create the bucket, or name another
+    │   └── ThrottledError             5  the store asks us to slow down
     ├── FormatError                    7  bytes break the spec, or come from something newer
     └── InternalError                 70  our bug
 
@@ -124,6 +126,21 @@ class DeniedError(RemoteError):
 
     kind = "denied"
     exit_code = 6
+
+
+class MissingBucketError(RemoteError):
+    """The bucket itself is not there: nothing in it can be, and nothing can be put into it."""
+
+    kind = "missing_bucket"
+
+
+class ThrottledError(RemoteError):
+    """The store asks us to slow down; trying again later may help."""
+
+    kind = "throttled"
+
+    def __init__(self, message: str, *, transient: bool = True, kind: str | None = None, **names: object) -> None:
+        super().__init__(message, transient=transient, kind=kind, **names)
 
 
 class FormatError(MireError):

@@ -378,7 +378,7 @@ def test_a_bad_method_of_a_deletion(store: mire.Store, method: Any) -> None:
         {"datastore": "nonsense"},
         {"datastore": "filesystem:"},
         {"datastore": "filesystem:a\0b"},
-        {"datastore": "s3:bucket"},
+        {"datastore": "s3:Not_A_Bucket"},
     ],
     ids=ascii,
 )

@@ -450,7 +450,17 @@ def test_bad_settings_are_one_line_that_shows_the_value(
 
 
 @pytest.mark.parametrize(
-    "spec", ["nonsense", "filesystem:", ":", "s3:bucket/prefix", "@acme/blob:{", "@acme/blob:[]", "filesystem:~x/$NO"]
+    "spec",
+    [
+        "nonsense",
+        "filesystem:",
+        ":",
+        "s3:B/prefix",
+        "s3://bucket?datastore=x",
+        "@acme/blob:{",
+        "@acme/blob:[]",
+        "filesystem:~x/$NO",
+    ],
 )
 def test_bad_datastores_are_refused(run: Run, repo: Path, snapshot: Snapshot, spec: str) -> None:
     """A datastore that cannot be understood is refused, by flag and by variable alike."""

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from mire.errors import ConfigError
 from mire.model.config import LOCK_TIMEOUT_MS, SYNC_TIMEOUT_MS, Config, Extension, Filesystem
 from mire.model.names import ALWAYS_LOCAL_SUBDIRS, DATASTORE_SUBDIRS
-from mire.plan.config import Flags, expand_path, parse_target, resolve_config
+from mire.plan.address import parse_target
+from mire.plan.config import Flags, resolve_config
+from mire.plan.path import expand_path
 from mire.wire.repo import DatastoreBlock, RepoFile
 
 REPO = "/srv/repo"

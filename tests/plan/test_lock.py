@@ -14,6 +14,8 @@ from mire.plan.lock import (
     ancestry_environ,
     is_expired,
     is_inherited,
+    is_overdue,
+    is_surely_ours,
     parse_ancestry,
     pause_ms,
     pid_to_probe,
@@ -62,6 +64,38 @@ def test_the_clock_of_a_holder_is_not_believed(lease: Lease, age_ms: int, writte
     lied = replace(lease, acquired_at=Instant(written))
     assert is_expired(seen(lied, age_ms)) is is_expired(seen(lease, age_ms))
     assert is_expired(seen(lease, age_ms)) is (abs(age_ms) > min(lease.ttl_ms, 600_000))
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "ttl_ms", "sure", "overdue"),
+    [
+        (0, 30_000, True, False),
+        (15_000, 30_000, True, False),
+        (15_001, 30_000, False, False),
+        (30_000, 30_000, False, False),
+        (30_001, 30_000, False, True),
+        (300_001, 10**9, False, False),
+        (600_001, 10**9, False, True),
+        (-5, 1, True, False),
+    ],
+)
+def test_a_holder_is_sure_for_half_the_time_to_live(
+    since_ms: float,
+    ttl_ms: int,
+    sure: bool,  # noqa: FBT001 - a table
+    overdue: bool,  # noqa: FBT001 - a table
+) -> None:
+    """Within half of it nobody need be asked; beyond it, or beyond what others respect, the lock may be gone."""
+    assert is_surely_ours(since_ms, ttl_ms) is sure
+    assert is_overdue(since_ms, ttl_ms) is overdue
+
+
+@given(leases(), st.integers(0, 10**7))
+def test_nobody_takes_a_lock_its_holder_is_sure_of(lease: Lease, age_ms: int) -> None:
+    """While a holder relies on its lock without asking, others do not find it expired."""
+    if is_surely_ours(age_ms, lease.ttl_ms):
+        assert not is_expired(seen(lease, age_ms))
+    assert is_overdue(age_ms, lease.ttl_ms) is is_expired(seen(lease, age_ms))
 
 
 def test_a_pid_counts_only_where_it_was_given() -> None:

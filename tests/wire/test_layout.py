@@ -47,6 +47,8 @@ U2 = Uuid("871d6d04-daf1-45d7-8523-71915fe88478")
         (layout.audit_path(COMMANDS, "2026-08-01"), "audit/commands-2026-08-01.jsonl"),
         (layout.audit_path(VAULT, "2026-08-01"), "audit/vault-audit-2026-08-01.jsonl"),
         (layout.audit_path(VAULT_LEGACY, "2026-08-01"), "audit/vault-reads-2026-08-01.jsonl"),
+        (layout.data_root(Namespace("")), "data"),
+        (layout.data_root(Namespace("green")), "green/data"),
         (layout.model_lock(Namespace(""), MODEL), "data/aws/ec2/vpc/m-1/.lock"),
         (layout.model_lock(Namespace("green"), MODEL), "green/data/aws/ec2/vpc/m-1/.lock"),
     ],

@@ -210,6 +210,10 @@ def test_a_bad_file_is_not_changed(change: Callable[[bytes, dict[str, str]], byt
             b"datastore:\n  namespace: green\n  type: x\n  path: /o\n  config: {a: 1}\n  exclude: [y]\n  z: 2\nb: 2\n",
             BLOCK + b'  namespace: "green"\n  exclude:\n    - "y"\n  z: 2\nb: 2\n',
         ),
+        (
+            b"datastore: {type: x, config: {bucket: b, syncTimeoutMs: 7, region: r, lockTimeoutMs: 8}}\n",
+            BLOCK + b"  config:\n    syncTimeoutMs: 7\n    lockTimeoutMs: 8\n",
+        ),
     ],
     ids=ascii,
 )

@@ -53,7 +53,11 @@ def settings() -> Settings:
 _COMMON: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("repo", "--repo", {"metavar": "DIR", "help": "The repository (default: SWAMP_REPO_DIR, else here or above)."}),
     ("is_json", "--json", {"is_flag": True, "help": "Print one JSON document."}),
-    ("datastore", "--datastore", {"metavar": "SPEC", "help": "Use another datastore, e.g. filesystem:/mnt/share."}),
+    (
+        "datastore",
+        "--datastore",
+        {"metavar": "SPEC", "help": "Use another datastore, e.g. file:///mnt/share or s3://bucket/prefix."},
+    ),
     (
         "lock_timeout_s",
         "--lock-timeout",

@@ -37,6 +37,8 @@ COMMANDS = (
     "hold",
     "catalog",
     "status",
+    "doctor",
+    "backends",
     "lock",
 )
 

@@ -10,9 +10,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from mire.model.instant import Instant, instant_of
+from mire.model.instant import Instant, datetime_of, instant_of
 from mire.model.names import Uuid
 
 
@@ -26,6 +27,11 @@ def now_instant() -> Instant:
     return instant_of(now())
 
 
+def instant_after(last: Instant) -> Instant:
+    """Now, but in any case later than `last`: a clock that was set back repeats itself."""
+    return max(now_instant(), instant_of(datetime_of(last) + timedelta(milliseconds=1)))
+
+
 def now_ns() -> int:
     """The wall clock in nanoseconds, as file systems stamp."""
     return time.time_ns()
@@ -34,6 +40,37 @@ def now_ns() -> int:
 def monotonic_ms() -> float:
     """A clock that never goes back, in milliseconds."""
     return time.monotonic() * 1000
+
+
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment, by the clock that counts suspension and by the wall clock."""
+
+    boot_ms: float
+    wall_ms: float
+
+
+def mark() -> Mark:
+    """The moment now."""
+    return Mark(boot_ms(), time.time() * 1000)
+
+
+def since_ms(moment: Mark) -> float:
+    """How long ago a moment was at most: the longer of what two clocks say.
+
+    The monotonic clock stands still while a machine sleeps, the other one also while a virtual machine is
+    frozen and only the wall clock is set right afterwards.
+    """
+    now = mark()
+    return max(now.boot_ms - moment.boot_ms, now.wall_ms - moment.wall_ms)
+
+
+def boot_ms() -> float:
+    """A clock that never goes back and counts the time a machine sleeps, in milliseconds."""
+    return time.clock_gettime(_BOOT_CLOCK) * 1000
 
 
 def pause(milliseconds: float) -> None:
@@ -60,11 +97,15 @@ def new_nonce(space: str) -> str:
 
 
 class Repeating:
-    """A call repeated in the background until stopped or until it returns False."""
+    """A call repeated in the background until stopped or until it returns False.
 
-    def __init__(self, interval_ms: float, call: Callable[[], bool]) -> None:
+    One that `may_block`, on a network, gets a thread for each call, so that it does not hold up the others.
+    """
+
+    def __init__(self, interval_ms: float, call: Callable[[], bool], *, may_block: bool = False) -> None:
         self.interval_s = interval_ms / 1000
         self.call = call
+        self.may_block = may_block
         _heart.add(self)
 
     def stop(self) -> None:
@@ -82,7 +123,7 @@ class _Heart:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._due: dict[Repeating, float] = {}
-        self._running: Repeating | None = None
+        self._running: dict[Repeating, threading.Thread] = {}
         self._wakes_at = 0.0
         self._thread: threading.Thread | None = None
 
@@ -105,34 +146,48 @@ class _Heart:
             return
         with self._changed:
             self._due.pop(beat, None)
-            while self._running is beat and threading.current_thread() is not self._thread:
+            while beat in self._running and self._running[beat] is not threading.current_thread():
                 self._changed.wait()
 
     def _run(self) -> None:
         with self._changed:
             while True:
-                beat = min(self._due, key=self._due.__getitem__, default=None)
+                # A call under way is due again when it ends: beats never overlap.
+                waiting = self._due.keys() - self._running.keys()
+                beat = min(waiting, key=self._due.__getitem__, default=None)
                 now = time.monotonic()
                 due = now + _IDLE_S if beat is None else self._due[beat]
                 if beat is None or due > now:
                     self._wakes_at = due
                     self._changed.wait(due - now)
-                    continue
-                self._running = beat
-                self._changed.release()
-                try:
-                    goes_on = beat.call()
-                except Exception:  # noqa: BLE001 - one broken call must not stop the others
-                    goes_on = False
-                finally:
-                    self._changed.acquire()
-                    self._running = None
-                    self._changed.notify_all()
-                if beat in self._due:
-                    if goes_on:
-                        self._due[beat] = time.monotonic() + beat.interval_s
-                    else:
-                        del self._due[beat]
+                elif beat.may_block:
+                    thread = threading.Thread(target=self._call_alone, args=(beat,), name="mire-renewal", daemon=True)
+                    self._running[beat] = thread
+                    thread.start()
+                else:
+                    self._running[beat] = threading.current_thread()
+                    self._call(beat)
+
+    def _call_alone(self, beat: Repeating) -> None:
+        with self._changed:
+            self._call(beat)
+
+    def _call(self, beat: Repeating) -> None:
+        """Call once, without the mutex that the caller has, and say when the next time is."""
+        self._changed.release()
+        try:
+            goes_on = beat.call()
+        except Exception:  # noqa: BLE001 - one broken call must not stop the others
+            goes_on = False
+        finally:
+            self._changed.acquire()
+            self._running.pop(beat, None)
+            self._changed.notify_all()
+        if beat in self._due:
+            if goes_on:
+                self._due[beat] = time.monotonic() + beat.interval_s
+            else:
+                del self._due[beat]
 
 
 _IDLE_S = 60.0

@@ -294,7 +294,7 @@ def write_file(path: str, chunks: Iterable[bytes]) -> Written:
     temporary = temporary_beside(path)
     try:
         with mapped(path):
-            written = _write_synced(temporary, chunks)
+            written = write_synced(temporary, chunks)
             os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
@@ -304,7 +304,8 @@ def write_file(path: str, chunks: Iterable[bytes]) -> Written:
     return written
 
 
-def _write_synced(path: str, chunks: Iterable[bytes]) -> Written:
+def write_synced(path: str, chunks: Iterable[bytes]) -> Written:
+    """Write a new file, its bytes on disk by the end; its name is not."""
     digest, size = hashlib.sha256(), 0
     with mapped(path), open(path, "xb", opener=create_opener) as file:
         for chunk in chunks:
@@ -325,7 +326,7 @@ def staged(directory: str, chunks: Iterable[bytes], *, sweep_s: float) -> Iterat
     make_dirs(directory)
     temporary = temporary_beside(os.path.join(directory, "_"))
     try:
-        written = _write_synced(temporary, chunks)
+        written = write_synced(temporary, chunks)
         _sweep_temporaries(directory, older_than=os.stat(temporary).st_mtime - sweep_s)
         yield temporary, written
     finally:
@@ -371,7 +372,7 @@ def create_file(path: str, data: bytes) -> bool:
     temporary = temporary_beside(path)
     try:
         with mapped(path):
-            _write_synced(temporary, [data])
+            write_synced(temporary, [data])
             try:
                 os.link(temporary, path)
             except FileExistsError:

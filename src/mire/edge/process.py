@@ -35,7 +35,12 @@ def _pid_space() -> str:
 
 def environ() -> Mapping[str, str]:
     """The environment as it is now."""
-    return dict(os.environ)
+    while True:
+        try:
+            return dict(os.environ)
+        except KeyError:
+            # Another thread gave back its last lock, and took away a variable between its name and its value.
+            continue
 
 
 def is_alive(pid: int) -> bool:

@@ -21,7 +21,7 @@ from mire.errors import MireError
 from mire.flow.datastore import Datastore
 from mire.flow.scan import Known, NameScan, is_name_dir, key_of, present_identity, scan_names
 from mire.model.artifact import ModelRef
-from mire.model.names import PRIVATE_PREFIX, DataName, RelPath
+from mire.model.names import PRIVATE_PREFIX, SOLO, DataName, RelPath
 from mire.model.row import COLUMNS, NAMES, FileIdentity, NameKey
 from mire.wire.layout import DATA, model_dir, name_dir
 
@@ -272,15 +272,40 @@ def note(ds: Datastore, model: ModelRef, *names: DataName) -> None:
                 return
 
 
+def note_paths(ds: Datastore, rel_paths: Iterable[RelPath]) -> None:
+    """Look again at the names whose files were changed by other means than our own verbs, such as a pull."""
+    paths = sorted({path for rel in rel_paths if (path := _name_above(rel)) is not None})
+    if not paths or not os.path.exists(catalog_path(ds)):
+        return
+    for _ in range(_NOTES_MAX):
+        with suppress(Broken, MireError, OSError), opened(ds) as catalog:
+            _look_again(ds, catalog, paths, trusted=False)
+            if catalog.is_current:
+                return
+
+
+def _name_above(rel: RelPath) -> RelPath | None:
+    """The name's directory that a file of model data is in: two levels up, or one for a marker."""
+    directory = rel.rpartition("/")[0]
+    above, _, last = directory.rpartition("/")
+    found = above if last.isdigit() else directory
+    return RelPath(found) if key_of(found, SOLO) is not None else None
+
+
 def _note(ds: Datastore, catalog: CatalogFile, model: ModelRef, names: tuple[DataName, ...]) -> None:
+    # We hold the model and wrote these names ourselves: versions that were known before are as they were.
+    _look_again(ds, catalog, [name_dir(model, name) for name in names], trusted=True)
+
+
+def _look_again(ds: Datastore, catalog: CatalogFile, paths: Iterable[RelPath], *, trusted: bool) -> None:
     if _meta(catalog, "tiers") != _tiers(ds):
         return
-    for name in names:
-        path = name_dir(model, name)
-        root = ds.root_of(path)
-        known = {str(path): _known_versions(ds, catalog, path)}
-        # We hold the model and wrote this name ourselves: versions that were known before are as they were.
-        scans = scan_names(root, ds.config.namespace, [path], known, trusted=True)
+    by_root: dict[str, list[str]] = {}
+    for path in paths:
+        by_root.setdefault(ds.root_of(path), []).append(path)
+    for root, names in by_root.items():
+        known = {path: _known_versions(ds, catalog, path) for path in names}
+        scans = scan_names(root, ds.config.namespace, names, known, trusted=trusted)
         _apply(ds, catalog, ds.data_roots().index(root), scans, Refreshed())
     with catalog.transaction():
         _set_meta(catalog, "generation", str(int(_meta(catalog, "generation") or 0) + 1))

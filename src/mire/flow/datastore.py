@@ -1,15 +1,22 @@
 """An open datastore: where its tiers are, who we are, and whether we may write.
 
 Owns: finding the repository, resolving its settings, the gates before the first read and the first write.
-Must not know: artifacts, records, locks.
+Must not know: artifacts, records, what a lock says.
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from mire.edge import files, process
-from mire.errors import ConfigError, DeniedError, FormatError, InputError, NotFoundError, RemoteError, shown
-from mire.model.config import Config, Extension
+from mire.edge.lockdir import LockDir
+from mire.edge.lockplace import LockPlace
+from mire.edge.remote import Remote
+from mire.errors import DeniedError, FormatError, InputError, NotFoundError, RemoteError, shown
+from mire.model.artifact import ModelRef
+from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Ancestry, Host
 from mire.model.names import RelPath
 from mire.plan.config import Flags, resolve_config
@@ -19,9 +26,26 @@ from mire.wire.layout import FORMAT_MARKER, LOCAL_TIER, REPO_FILE
 from mire.wire.marker import BYTES_MAX, check_format
 from mire.wire.repo import RepoFile, decode_repo
 
+if TYPE_CHECKING:
+    from mire.flow.locked import Hold
+
 _LEVELS_MAX = 10
 _PATH_BYTES_MAX = 4096 - 64
 """What Linux takes, less room for a version's files below a name."""
+
+
+class Lifecycle(Protocol):
+    """What happens around work on a datastore that is a cache."""
+
+    notices: list[str]
+    gate: Callable[[], str | None]
+    """Why the remote may not be written now; None when it may."""
+
+    def around(self, ds: "Datastore", models: Sequence[ModelRef] | None, hold: "Hold") -> AbstractContextManager[None]:
+        """A block of work under a lock, of some models or (None) of everything."""
+
+    def offline(self, error: RemoteError | str) -> None:
+        """Told that the remote cannot be reached, and that the work goes on without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +55,17 @@ class Datastore:
     repo_dir: str
     base: str
     config: Config
+    locks: LockPlace
+    """Where its locks live: below its base, or on the remote it is a cache of."""
     given_host: Host | None
     is_initialized: bool
     may_initialize: bool
     read_only_reason: str | None = None
+    remote: Remote | None = None
+    """What its base is a cache of; None when the base is the datastore itself."""
+    sync: SyncSettings = field(default_factory=SyncSettings)
+    lifecycle: "Lifecycle | None" = None
+    """What a cached datastore does around work that writes."""
 
     @property
     def host(self) -> Host:
@@ -103,6 +134,25 @@ def find_repo(start: str, named: str | None = None) -> str:
     return os.path.abspath(start)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """A repository and its settings, before anything of its datastore was looked at."""
+
+    repo_dir: str
+    is_initialized: bool
+    config: Config
+
+
+def locate(repo_dir: str, *, flags: Flags | None = None) -> Located:
+    """Find a repository's directory and resolve its settings."""
+    if not files.is_dir(repo_dir):
+        raise NotFoundError(f"there is no directory {shown(repo_dir)}: create it, or name another", path=repo_dir)
+    repo_dir = os.path.realpath(repo_dir)
+    repo = load_repo(repo_dir)
+    config = resolve_config(repo_dir=repo_dir, repo=repo, environ=process.environ(), flags=flags or Flags())
+    return Located(repo_dir=repo_dir, is_initialized=repo is not None, config=config)
+
+
 def open_datastore(
     repo_dir: str,
     *,
@@ -116,20 +166,14 @@ def open_datastore(
     `create` lets the first write make a directory without `.swamp.yaml` a repository; `check=False` opens
     one that cannot be used, to tell why.
     """
-    if not files.is_dir(repo_dir):
-        raise NotFoundError(f"there is no directory {shown(repo_dir)}: create it, or name another", path=repo_dir)
-    repo_dir = os.path.realpath(repo_dir)
-    repo = load_repo(repo_dir)
-    if repo is None and not create and check:
+    found = locate(repo_dir, flags=flags)
+    repo_dir, config = found.repo_dir, found.config
+    if not found.is_initialized and not create and check:
         raise _no_repository(repo_dir)
-    environ = process.environ()
-    config = resolve_config(repo_dir=repo_dir, repo=repo, environ=environ, flags=flags or Flags())
     if isinstance(config.target, Extension):
-        raise ConfigError(
-            f"datastore type {shown(config.target.type)} (from {config.origin}) is not known to this mire:"
-            " use filesystem:/path",
-            kind="unknown_datastore",
-        )
+        from mire.flow.cached import open_cached  # noqa: PLC0415 - few repositories have a remote
+
+        return open_cached(found, host=host, create=create)
     base = config.target.path
     if check and not config.target.is_default and not files.is_dir(base):
         raise RemoteError(
@@ -142,8 +186,9 @@ def open_datastore(
         repo_dir=repo_dir,
         base=base,
         config=config,
+        locks=LockDir(base),
         given_host=host,
-        is_initialized=repo is not None,
+        is_initialized=found.is_initialized,
         may_initialize=create,
         read_only_reason=check_marker(base) if check else None,
     )

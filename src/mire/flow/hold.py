@@ -13,6 +13,7 @@ from mire.edge import clock, files
 from mire.errors import InputError, MireError, NotFoundError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import hold_models
+from mire.flow.mark import marking
 from mire.flow.read import naming, not_found, versions
 from mire.flow.rename import settle
 from mire.flow.walk import Finding, walk_names
@@ -43,8 +44,10 @@ def hold(
         _check_there(ds, model, name, version)
         wanted = NameHold(version=version, reason=reason, by=ds.host.holder, at=clock.now_instant())
         holds = load_holds(ds, model, name).with_hold(wanted)
-        lock.check()
-        files.write_file(_path(ds, model, name), [encode_holds(holds)])
+        path = _path(ds, model, name)
+        with marking(ds, path):
+            lock.check()
+            files.write_file(path, [encode_holds(holds)])
         return wanted
 
 
@@ -55,11 +58,15 @@ def unhold(ds: Datastore, model: ModelRef, name: DataName, version: Version | No
         holds = load_holds(ds, model, name)
         released = _check_held(holds, model, name, version)
         left = holds.without(version)
-        lock.check()
+        path = _path(ds, model, name)
         if left.items or left.extra:
-            files.write_file(_path(ds, model, name), [encode_holds(left)])
+            with marking(ds, path):
+                lock.check()
+                files.write_file(path, [encode_holds(left)])
         else:
-            files.remove_file(_path(ds, model, name))
+            with marking(ds, removing=[path]):
+                lock.check()
+                files.remove_file(path)
         return released
 
 

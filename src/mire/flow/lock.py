@@ -1,108 +1,78 @@
 """Locks: hold models for writing, hold everything for structural work, see and release what is held.
 
 Owns: the order in which locks are taken and waited for.
-Must not know: what is done while they are held.
+Must not know: what is done while they are held, or where locks live.
 Keeps: a model writer that meets the global lock backs off before it waits, and structural work waits for
 model writers before and after it takes the global lock, so neither can starve or deadlock the other.
 """
 
-import os
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from mire.edge import clock, files, lockfile, process
-from mire.errors import InputError, LockLostError, NotFoundError, RemoteError, shown
-from mire.flow.datastore import Datastore
+from mire.edge.lockdir import LockDir
+from mire.edge.lockplace import Found, Leaves
+from mire.errors import DeniedError, InputError, NotFoundError, RemoteError, shown
+from mire.flow.acquire import Deadline, acquire, is_free, is_surely_free, new_lease, parting_of, sighting_of
+from mire.flow.datastore import Datastore, Lifecycle
+from mire.flow.locked import Hold, Lock, held_lock, holds_any
 from mire.flow.setup import ensure_initialized
 from mire.model.artifact import ModelRef
 from mire.model.lease import TTL_MS, Lease, LockKey, Sighting
 from mire.model.names import parse_model_id, parse_model_type
-from mire.plan.lock import (
-    GLOBAL_BACKOFF_MS,
-    MODEL_BACKOFF_MS,
-    ancestry_environ,
-    is_expired,
-    is_inherited,
-    pause_ms,
-    pid_to_probe,
-    timeout_error,
-)
-from mire.wire.layout import DATA, HIGHEST, LATEST, LOCK, METADATA, RAW, global_locks, model_lock
-from mire.wire.lockfile import decode_lease, encode_lease, renewal_offset
+from mire.plan.lock import GLOBAL_BACKOFF_MS, MODEL_BACKOFF_MS, is_inherited
+from mire.wire.layout import HIGHEST, LATEST, LOCK, METADATA, RAW, data_root, global_locks, model_lock
+from mire.wire.lockfile import decode_lease
 
-_announced = process.Announced(ancestry_environ)
-_held: dict[tuple[str, int, int], "Lock"] = {}
-"""Locks by path, process and thread, so that a write inside a hold does not wait for itself."""
+__all__ = ["Hold", "LockReport", "hold_global", "hold_models", "inspect_locks", "parse_lock_target", "release_lock"]
 
-
-class Lock:
-    """A lock we hold; renewed in the background until released."""
-
-    def __init__(self, key: LockKey, held: lockfile.HeldFile, lease: Lease, body: bytes) -> None:
-        self.key = key
-        self._held = held
-        self._nonce = lease.nonce or ""
-        self._offset = renewal_offset(body)
-        self._ttl_ms = lease.ttl_ms
-        self._confirmed_ms = clock.monotonic_ms()
-        self._is_lost = False
-        _announced.add(self._nonce)
-        self._heartbeat = clock.Repeating(lease.ttl_ms / 3, self._renew)
-
-    def check(self) -> None:
-        """Raise if the lock is no longer ours; called before each step that makes a write visible."""
-        if self._is_lost or not self._held.is_current():
-            self._is_lost = True
-            raise LockLostError(
-                f"lock {self.key} was taken over or removed while we held it: what was being written may be"
-                " incomplete; look at the current state and run the command again",
-                lock_key=self.key,
-            )
-
-    def release(self) -> None:
-        """Give the lock back; one that was lost is left to its new holder."""
-        self._heartbeat.stop()
-        _announced.remove(self._nonce)
-        self._held.release()
-
-    def _renew(self) -> bool:
-        try:
-            renewed = self._held.renew(self._offset, clock.now_instant().encode())
-        except RemoteError:
-            # Not being able to tell is not losing it, until nobody else could tell either.
-            renewed = clock.monotonic_ms() - self._confirmed_ms <= self._ttl_ms
-        else:
-            self._confirmed_ms = clock.monotonic_ms()
-        self._is_lost = not renewed
-        return renewed
-
-
-def _mine(path: str) -> tuple[str, int, int]:
-    return path, os.getpid(), threading.get_ident()
-
-
-class Hold:
-    """What a block that holds locks can ask."""
-
-    def __init__(self, locks: Iterable[Lock]) -> None:
-        self._locks = tuple(locks)
-
-    def check(self) -> None:
-        """Raise `LockLostError` if any of the locks is gone."""
-        for lock in self._locks:
-            lock.check()
+_NAME_DIRS = Leaves(marks=(LATEST, HIGHEST), parts=(METADATA, RAW))
+_RELEASE_TRIES = 5
 
 
 @contextmanager
 def hold_models(
     ds: Datastore, models: Iterable[ModelRef], *, ttl_ms: int = TTL_MS, wait_ms: int | None = None
 ) -> Iterator[Hold]:
-    """Hold the locks of some models (none: only wait for structural work); raises at the end if one was lost."""
+    """Hold the locks of some models (none: only wait for structural work); raises at the end if one was lost.
+
+    In a cached datastore the outermost hold pulls these models first, and pushes what was changed at the end.
+    """
+    wanted = tuple(models)
+    life = None if holds_any(ds.locks) else ds.lifecycle
+    with ExitStack() as stack:
+        hold = _locked_at_remote(ds, life, wanted, ttl_ms, wait_ms, stack) if life is not None else None
+        if hold is not None and life is not None:
+            stack.enter_context(life.around(ds, wanted, hold))
+        if hold is None:
+            # Without the remote there is no lock that others see; those who use this cache see one of ours.
+            here = ds if life is None else replace(ds, locks=LockDir(ds.base), lifecycle=None)
+            hold = stack.enter_context(_hold_models(here, wanted, ttl_ms, wait_ms))
+        yield hold
+
+
+def _locked_at_remote(
+    ds: Datastore, life: Lifecycle, models: Sequence[ModelRef], ttl_ms: int, wait_ms: int | None, stack: ExitStack
+) -> Hold | None:
+    """The locks at the remote; None when it cannot be reached, and the work is to be done without it."""
+    try:
+        reason = life.gate()
+        if reason is None:
+            return stack.enter_context(_hold_models(ds, models, ttl_ms, wait_ms))
+    except RemoteError as error:
+        if not error.transient:
+            raise
+        reason = error.message
+    life.offline(reason)
+    return None
+
+
+@contextmanager
+def _hold_models(ds: Datastore, models: Sequence[ModelRef], ttl_ms: int, wait_ms: int | None) -> Iterator[Hold]:
     ds.check_writable()
     ensure_initialized(ds)
-    deadline = _Deadline(ds.config.lock_timeout_ms if wait_ms is None else wait_ms)
+    deadline = Deadline(ds.config.lock_timeout_ms if wait_ms is None else wait_ms)
     keys = sorted({model_lock(ds.config.namespace, model) for model in models})
     # Who already holds a model is let on: structural work is waiting for it, and waiting back would be for ever.
     is_inside = _holds_something(ds, keys)
@@ -112,8 +82,8 @@ def hold_models(
         with ExitStack() as stack:
             locks: list[Lock] = []
             for key in keys:
-                locks += _acquire(ds, key, deadline, MODEL_BACKOFF_MS, ttl_ms, stack)
-                if not is_inside and _global_sighting(ds) is not None:
+                locks += acquire(ds, key, deadline, MODEL_BACKOFF_MS, ttl_ms, stack)
+                if not is_inside and deadline.ask(lambda: _global_sighting(ds)) is not None:
                     break
             else:
                 hold = Hold(locks)
@@ -124,171 +94,93 @@ def hold_models(
 
 def _holds_something(ds: Datastore, keys: list[LockKey]) -> bool:
     """Whether this thread, or a process it descends from, is already writing in this store."""
-    process_id, thread_id = os.getpid(), threading.get_ident()
-    if any(path.startswith(f"{ds.base}/") and (p, t) == (process_id, thread_id) for path, p, t in list(_held)):
+    if holds_any(ds.locks):
         return True
     ancestry = ds.ancestry
     if not ancestry.pids and not ancestry.nonces:
         return False
-    found = (lockfile.look(os.path.join(ds.base, key)) for key in keys)
-    return any(seen is not None and is_inherited(_sighting(seen), ancestry, ds.host) for seen in found)
+    found = (ds.locks.look(key) for key in keys)
+    return any(seen is not None and is_inherited(sighting_of(seen), ancestry, ds.host) for seen in found)
 
 
 @contextmanager
-def hold_global(ds: Datastore, *, ttl_ms: int = TTL_MS) -> Iterator[Hold]:
-    """Hold the whole datastore (our namespace of it): nobody else writes while the block runs."""
+def hold_global(ds: Datastore, *, ttl_ms: int = TTL_MS, wait_ms: int | None = None) -> Iterator[Hold]:
+    """Hold the whole datastore (our namespace of it): nobody else writes while the block runs.
+
+    In a cached datastore everything is pulled first, and what was changed is pushed at the end; it takes the remote.
+    """
+    life = None if holds_any(ds.locks) else ds.lifecycle
+    reason = None if life is None else life.gate()
+    if reason is not None:
+        raise DeniedError(reason, kind="read_only")
+    with ExitStack() as stack:
+        hold = stack.enter_context(_hold_global(ds, ttl_ms, wait_ms))
+        if life is not None:
+            stack.enter_context(life.around(ds, None, hold))
+        yield hold
+
+
+@contextmanager
+def _hold_global(ds: Datastore, ttl_ms: int, wait_ms: int | None) -> Iterator[Hold]:
     ds.check_writable()
     ensure_initialized(ds)
-    deadline = _Deadline(ds.config.lock_timeout_ms)
+    deadline = Deadline(ds.config.lock_timeout_ms if wait_ms is None else wait_ms)
     _drain(ds, deadline)
     with ExitStack() as stack:
         locks: list[Lock] = []
         for key in global_locks(ds.config.namespace):
-            locks += _acquire(ds, key, deadline, GLOBAL_BACKOFF_MS, ttl_ms, stack)
+            locks += acquire(ds, key, deadline, GLOBAL_BACKOFF_MS, ttl_ms, stack)
         _drain(ds, deadline)
         hold = Hold(locks)
         yield hold
         hold.check()
 
 
-class _Deadline:
-    def __init__(self, budget_ms: int) -> None:
-        self._start = clock.monotonic_ms()
-        self._budget_ms = budget_ms
-        self._attempt = 0
-
-    def pause(self, key: LockKey, seen: Sighting | None, bounds: tuple[int, int]) -> None:
-        """Wait a little, or raise because the time is up."""
-        waited = clock.monotonic_ms() - self._start
-        left = self._budget_ms - waited
-        if left <= 0:
-            raise timeout_error(key, round(waited), seen)
-        clock.pause(pause_ms(self._attempt, bounds, clock.jitter(), left))
-        self._attempt += 1
-
-
-def _acquire(
-    ds: Datastore, key: LockKey, deadline: _Deadline, bounds: tuple[int, int], ttl_ms: int, stack: ExitStack
-) -> list[Lock]:
-    """Take one lock and have `stack` release it; nothing to take when an ancestor or this thread has it."""
-    path = os.path.join(ds.base, key)
-    mine = _mine(path)
-    if mine in _held:
-        return [_held[mine]]
-    files.check_inside(path, ds.base)
-    while True:
-        lock, found = _try(ds, key, path, ttl_ms, stack)
-        if lock is not None:
-            return [lock]
-        seen = None if found is None else _sighting(found)
-        if seen is not None and is_inherited(seen, ds.ancestry, ds.host):
-            return []
-        deadline.pause(key, seen, bounds)
-
-
-def _try(
-    ds: Datastore, key: LockKey, path: str, ttl_ms: int, stack: ExitStack
-) -> tuple[Lock | None, lockfile.Found | None]:
-    """Try once: the lock, or what is in the way. A signal cannot come between taking it and knowing it."""
-    lease = _new_lease(ds, ttl_ms)
-    body = encode_lease(lease)
-    found = None
-    with process.undisturbed():
-        taken = lockfile.create(path, body)
-        if taken is None:
-            found = lockfile.look(path)
-            if found is not None and _may_take(ds, _sighting(found)):
-                taken = lockfile.take_over(path, body, lambda data, age: _may_take(ds, _sighted(data, age)))
-        if taken is None:
-            return None, found
-        lock = Lock(key, taken, lease, body)
-        mine = _mine(path)
-        _held[mine] = lock
-        stack.callback(lock.release)
-        stack.callback(_held.pop, mine, None)
-        return lock, None
-
-
-def _may_take(ds: Datastore, seen: Sighting) -> bool:
-    return _is_free(ds, seen) and not is_inherited(seen, ds.ancestry, ds.host)
-
-
-def _new_lease(ds: Datastore, ttl_ms: int) -> Lease:
-    host = ds.host
-    return Lease(
-        holder=host.holder,
-        hostname=host.hostname,
-        pid=host.pid,
-        acquired_at=clock.now_instant(),
-        ttl_ms=ttl_ms,
-        nonce=clock.new_nonce(host.space),
-    )
-
-
-def _sighted(body: bytes, age_ms: int) -> Sighting:
-    return Sighting(lease=decode_lease(body), age_ms=age_ms)
-
-
-def _sighting(found: lockfile.Found) -> Sighting:
-    return _sighted(found.body, found.age_ms)
-
-
-def _is_free(ds: Datastore, seen: Sighting) -> bool:
-    """Whether a lock that was found protects nobody any more."""
-    pid = pid_to_probe(seen, ds.host)
-    return is_expired(seen) or (pid is not None and not process.is_alive(pid))
-
-
 def _global_sighting(ds: Datastore) -> tuple[LockKey, Sighting] | None:
     """A global lock that keeps us out, if there is one; stale ones are removed on the way."""
     for key in global_locks(ds.config.namespace):
-        path = os.path.join(ds.base, key)
-        if _mine(path) in _held:
+        if held_lock(ds.locks, key) is not None:
             continue
-        found = lockfile.look(path)
-        if found is None or is_inherited(_sighting(found), ds.ancestry, ds.host):
+        found = ds.locks.look(key)
+        if found is None or is_inherited(sighting_of(found), ds.ancestry, ds.host):
             continue
-        if _is_free(ds, _sighting(found)):
-            lockfile.remove(path, lambda data, age: _is_free(ds, _sighted(data, age)))
-            continue
-        return key, _sighting(found)
+        if not is_free(ds, sighting_of(found)) or not _remove_stale(ds, found):
+            return key, sighting_of(found)
     return None
 
 
-def _wait_for_global(ds: Datastore, deadline: _Deadline) -> None:
-    while (blocking := _global_sighting(ds)) is not None:
+def _remove_stale(ds: Datastore, found: Found) -> bool:
+    """Remove a lock that protects nobody; False when it is somebody's after all."""
+
+    def is_stale(body: bytes, age_ms: int) -> bool:
+        return is_free(ds, Sighting(lease=decode_lease(body), age_ms=age_ms))
+
+    return ds.locks.remove(found, is_stale, parting_of(new_lease(ds, TTL_MS))) or ds.locks.look(found.key) is None
+
+
+def _wait_for_global(ds: Datastore, deadline: Deadline) -> None:
+    while (blocking := deadline.ask(lambda: _global_sighting(ds))) is not None:
         deadline.pause(*blocking, MODEL_BACKOFF_MS)
 
 
-def _drain(ds: Datastore, deadline: _Deadline) -> None:
+def _drain(ds: Datastore, deadline: Deadline) -> None:
     """Wait until no model of our namespace is being written; each lock found is watched, not searched again."""
-    for key in _model_lock_keys(ds):
-        path = os.path.join(ds.base, key)
-        while (found := lockfile.look(path)) is not None:
-            seen = _sighting(found)
-            mine = _mine(path) in _held
-            if mine or is_inherited(seen, ds.ancestry, ds.host) or _is_free(ds, seen):
-                break
-            deadline.pause(key, seen, MODEL_BACKOFF_MS)
+    for key in deadline.ask(lambda: list(_model_lock_keys(ds))):
+        while (blocking := deadline.ask(partial(_model_sighting, ds, key))) is not None:
+            deadline.pause(key, blocking, MODEL_BACKOFF_MS)
+
+
+def _model_sighting(ds: Datastore, key: LockKey) -> Sighting | None:
+    """A model's lock that keeps structural work waiting, if it does."""
+    found = None if held_lock(ds.locks, key) is not None else ds.locks.look(key)
+    if found is None or is_inherited(sighting_of(found), ds.ancestry, ds.host) or is_surely_free(ds, found):
+        return None
+    return sighting_of(found)
 
 
 def _model_lock_keys(ds: Datastore) -> Iterator[LockKey]:
-    """The model locks there are, found without entering the directories of data names."""
-    pending = [os.path.join(ds.tier, DATA)]
-    while pending:
-        directory = pending.pop()
-        entries = files.list_dir(directory)
-        if any(entry.name == LOCK for entry in entries):
-            yield LockKey(os.path.relpath(os.path.join(directory, LOCK), ds.base))
-        if not _is_name_dir(directory, entries):
-            pending += [os.path.join(directory, entry.name) for entry in entries if entry.is_dir and entry.name != LOCK]
-
-
-def _is_name_dir(directory: str, entries: list[files.Entry]) -> bool:
-    if any(entry.name in (LATEST, HIGHEST) and not entry.is_dir for entry in entries):
-        return True
-    number = next((entry.name for entry in entries if entry.is_dir and entry.name.isdigit()), None)
-    return number is not None and any(files.is_file(os.path.join(directory, number, name)) for name in (METADATA, RAW))
+    """The model locks there are. What finding them costs is said where they live."""
+    return ds.locks.find(data_root(ds.config.namespace), LOCK, _NAME_DIRS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,40 +196,46 @@ class LockReport:
 def inspect_locks(ds: Datastore) -> list[LockReport]:
     """Every lock of our namespace that exists, the global one first."""
     keys = [*global_locks(ds.config.namespace), *sorted(_model_lock_keys(ds))]
-    reports = []
-    for key in keys:
-        found = lockfile.look(os.path.join(ds.base, key))
-        if found is not None:
-            seen = _sighting(found)
-            reports.append(LockReport(key=key, lease=seen.lease, age_ms=seen.age_ms, is_stale=_is_free(ds, seen)))
-    return reports
+    found = (ds.locks.look(key) for key in keys)
+    return [_report(ds, each) for each in found if each is not None]
 
 
-def release_lock(ds: Datastore, key: LockKey) -> LockReport:
-    """Remove somebody's lock by force: exactly the one that was seen, garbled ones too."""
-    path = os.path.join(ds.base, key)
-    found = lockfile.look(path)
-    if found is None:
-        raise NotFoundError(f"lock {key} is not held: there is nothing to release", lock_key=key)
-    seen = _sighting(found)
-    nonce = seen.lease.nonce if seen.lease else None
+def release_lock(ds: Datastore, key: LockKey, *, nonce: str | None = None) -> LockReport:
+    """Remove somebody's lock by force: exactly the one that was seen (with this nonce, if given), garbled ones too."""
+    for _ in range(_RELEASE_TRIES):
+        found = ds.locks.look(key)
+        if found is None:
+            raise NotFoundError(f"lock {key} is not held: there is nothing to release", lock_key=key)
+        report = _report(ds, found)
+        seen = _identity(report.lease)
+        if nonce is not None and nonce != seen[1]:
+            break
+        if ds.locks.remove(found, partial(_is_the_same, seen), parting_of(new_lease(ds, TTL_MS))):
+            return report
+        # With the same nonce it was only renewed in between; without one nobody can tell.
+        if (nonce := seen[1]) is None:
+            break
+    raise NotFoundError(f"lock {key} changed hands in the meantime: see 'mire lock status'", lock_key=key)
 
-    def is_the_same(body: bytes, _age: int) -> bool:
-        lease = decode_lease(body)
-        return (lease.nonce if lease else None) == nonce and (lease is None) == (seen.lease is None)
 
-    if not lockfile.remove(path, is_the_same):
-        raise NotFoundError(f"lock {key} changed hands in the meantime: see 'mire lock status'", lock_key=key)
-    return LockReport(key=key, lease=seen.lease, age_ms=seen.age_ms, is_stale=_is_free(ds, seen))
+def _identity(lease: Lease | None) -> tuple[bool, str | None]:
+    return lease is not None, lease.nonce if lease else None
+
+
+def _is_the_same(identity: tuple[bool, str | None], body: bytes, _age_ms: int) -> bool:
+    return _identity(decode_lease(body)) == identity
+
+
+def _report(ds: Datastore, found: Found) -> LockReport:
+    seen = sighting_of(found)
+    return LockReport(key=found.key, lease=seen.lease, age_ms=seen.age_ms, is_stale=is_free(ds, seen))
 
 
 def parse_lock_target(ds: Datastore, model: str | None) -> tuple[LockKey, ...]:
     """The locks a `lock release` names: a model's (`TYPE/ID`), else the global ones that exist."""
     if model is None:
-        return (
-            tuple(key for key in global_locks(ds.config.namespace) if lockfile.look(os.path.join(ds.base, key)))
-            or global_locks(ds.config.namespace)[-1:]
-        )
+        keys = global_locks(ds.config.namespace)
+        return tuple(key for key in keys if ds.locks.look(key)) or keys[-1:]
     kind, slash, model_id = model.rpartition("/")
     if not slash:
         raise InputError(f"model {shown(model)} is not TYPE/ID: the last '/' separates type and id")

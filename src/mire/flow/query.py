@@ -7,8 +7,10 @@ the predicate fail are counted and named, never silently dropped.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mire.edge import files
@@ -16,12 +18,14 @@ from mire.errors import InputError, MireError, shown
 from mire.flow.answer import Answer, Findings
 from mire.flow.catalog import Progress, fresh
 from mire.flow.datastore import Datastore
+from mire.flow.hydrate import hydrate
 from mire.flow.read import get
 from mire.model.artifact import ModelRef
-from mire.model.names import DataName, ModelId, ModelType
+from mire.model.names import DataName, ModelId, ModelType, RelPath
 from mire.model.row import NAMES
 from mire.plan.fields import COLUMNS
 from mire.wire.cursor import decode_cursor, encode_cursor
+from mire.wire.layout import RAW, version_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +41,7 @@ _BOOLEAN = ("isLatest", "streaming")
 _TEXT_TYPES = ("application/json", "application/yaml", "application/x-yaml")
 _PROBLEMS_SHOWN = 20
 _ORDER = "createdAt desc"
+_HYDRATED_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,29 +128,62 @@ def _compiled(text: str | None, compile_text: "Callable[..., Predicate]", *, str
 
 
 def _found(ds: Datastore, catalog: "CatalogFile", query: _Prepared, findings: Findings) -> Iterator[Any]:
-    asked, plan = query.asked, query.plan
+    asked = query.asked
     left = 0 if query.is_exact else asked.offset
     count, last = 0, ()
+    # Closed by name: an error keeps its frames, and a cursor in one of them would outlive its connection.
+    with closing(_candidates(catalog, query)) as candidates:
+        for values, record in _loaded(ds, candidates, query):
+            if query.after is not None and not _matches(query.after, record, findings):
+                continue
+            if left > 0:
+                left -= 1
+                continue
+            if count == asked.limit:
+                findings.is_limited = True
+                findings.cursor = encode_cursor(query.order.order_by, query.order.position_of(NAMES, last))
+                return
+            if query.shows_content and "attributes" not in record:
+                record.update(_content(ds, record, hydrate=asked.hydrate))
+            count, last = count + 1, values
+            yield record if query.select is None else _selected(query.select.select(record), record, findings)
+
+
+_Candidate = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def _candidates(catalog: "CatalogFile", query: _Prepared) -> Generator[_Candidate, None, None]:
+    """The rows that the metadata part of a predicate lets through."""
     for values in catalog.rows(*query.statement()):
         record = record_of(values)
         # A failure is left to the whole: a content part that is false may absorb it.
-        if query.before is not None and plan.needs_content and query.before.judge(record) is False:
-            continue
-        if plan.needs_content:
-            record.update(_content(ds, record, hydrate=asked.hydrate))
-        if query.after is not None and not _matches(query.after, record, findings):
-            continue
-        if left > 0:
-            left -= 1
-            continue
-        if count == asked.limit:
-            findings.is_limited = True
-            findings.cursor = encode_cursor(query.order.order_by, query.order.position_of(NAMES, last))
-            return
-        if query.shows_content and "attributes" not in record:
-            record.update(_content(ds, record, hydrate=asked.hydrate))
-        count, last = count + 1, values
-        yield record if query.select is None else _selected(query.select.select(record), record, findings)
+        if query.before is None or not query.plan.needs_content or query.before.judge(record) is not False:
+            yield values, record
+
+
+def _loaded(ds: Datastore, candidates: Iterator[_Candidate], query: _Prepared) -> Iterator[_Candidate]:
+    """Candidates with their content, if the predicate needs it; what is at the remote comes a batch at a time."""
+    if not query.plan.needs_content:
+        yield from candidates
+        return
+    size = 1  # the first row must not wait for many
+    while batch := list(islice(candidates, size)):
+        if ds.remote is not None and query.asked.hydrate:
+            hydrate(ds, [_content_path(record) for _, record in batch if _is_text(record)])
+        for values, record in batch:
+            record.update(_content(ds, record, hydrate=query.asked.hydrate))
+            yield values, record
+        size = min(size * 4, _HYDRATED_AT_ONCE)
+
+
+def _content_path(record: dict[str, Any]) -> RelPath:
+    model = ModelRef(model_type=ModelType(record["modelType"]), model_id=ModelId(record["modelId"]))
+    return RelPath(f"{version_dir(model, DataName(record['name']), record['version'])}/{RAW}")
+
+
+def _is_text(record: dict[str, Any]) -> bool:
+    kind = str(record["contentType"])
+    return kind.startswith("text/") or kind in _TEXT_TYPES
 
 
 def explain(asked: Query) -> dict[str, Any]:
@@ -203,7 +241,7 @@ def _label(record: dict[str, Any]) -> str:
 def _content(ds: Datastore, record: dict[str, Any], *, hydrate: bool) -> dict[str, Any]:
     """`attributes` and `content` of a record: parsed JSON, text, or empty; null when it is not to be brought here."""
     kind = record["contentType"]
-    if not kind.startswith("text/") and kind not in _TEXT_TYPES:
+    if not _is_text(record):
         return {"attributes": {}, "content": ""}
     model = ModelRef(model_type=ModelType(record["modelType"]), model_id=ModelId(record["modelId"]))
     try:

@@ -10,9 +10,10 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, BinaryIO
 
 from mire.edge import files
@@ -24,6 +25,7 @@ from mire.model.names import (
     DataName,
     ModelId,
     ModelType,
+    RelPath,
     parse_data_name,
     parse_model_id,
     parse_model_type,
@@ -46,6 +48,8 @@ class Artifact:
     model: ModelRef
     metadata: Metadata
     path: str
+    bring: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    """Fetches content that is still at the remote; None where there is no remote."""
 
     @property
     def name(self) -> DataName:
@@ -109,6 +113,9 @@ class Artifact:
     def _check_size(self) -> int:
         size = files.size_of(self.path)
         recorded = self.metadata.size_bytes
+        if size is None and self.bring is not None:
+            self.bring()
+            size = files.size_of(self.path)
         if size is None:
             raise self._missing()
         # Behind the recorded size of streaming data are bytes of an append that was never finished.
@@ -293,7 +300,16 @@ def artifact_of(ds: Datastore, model: ModelRef, metadata: Metadata) -> Artifact:
     directory = ds.path_of(name_dir(model, metadata.name))
     path = os.path.join(directory, str(metadata.version), RAW)
     files.check_inside(path, ds.root_of(name_dir(model, metadata.name)))
-    return Artifact(model=model, metadata=metadata, path=path)
+    bring = None
+    if ds.remote is not None:
+        bring = partial(_bring, ds, RelPath(f"{name_dir(model, metadata.name)}/{metadata.version}/{RAW}"))
+    return Artifact(model=model, metadata=metadata, path=path, bring=bring)
+
+
+def _bring(ds: Datastore, rel: RelPath) -> None:
+    from mire.flow.hydrate import hydrate_content  # noqa: PLC0415 - only cached datastores need it
+
+    hydrate_content(ds, rel)
 
 
 def not_found(model: ModelRef, name: DataName, version: int | None = None) -> NotFoundError:

@@ -16,6 +16,7 @@ from mire.edge import clock, files
 from mire.errors import ConflictError, FormatError, InputError, MireError, NotFoundError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import hold_models
+from mire.flow.mark import marking
 from mire.flow.read import naming
 from mire.model.artifact import ModelRef
 from mire.model.instant import Instant, datetime_of, instant_of, parse_instant
@@ -144,8 +145,9 @@ def _checked(decode: Callable[[], T]) -> T:
 def _store(ds: Datastore, rel_path: RelPath, data: bytes, check: Callable[[], None]) -> None:
     path = ds.path_of(parse_rel_path(rel_path))
     files.make_dirs(os.path.dirname(path))
-    check()
-    files.write_file(path, [data])
+    with marking(ds, path):
+        check()
+        files.write_file(path, [data])
 
 
 def list_outputs(
@@ -251,7 +253,8 @@ def append_event(ds: Datastore, event: AuditEvent) -> AuditEvent:
     with hold_models(ds, []):
         path = ds.path_of(audit_path(prefix, day_of(checked.timestamp)))
         files.make_dirs(os.path.dirname(path))
-        files.append_line(path, line)
+        with marking(ds, path):
+            files.append_line(path, line)
     return checked
 
 

@@ -13,6 +13,7 @@ from mire.edge import files
 from mire.flow.catalog import note
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold, hold_models
+from mire.flow.mark import marking
 from mire.flow.read import finished_numbers, look_at_name, not_found
 from mire.flow.rename import settle
 from mire.flow.version import forget_floor, remove_version
@@ -52,15 +53,21 @@ def delete(ds: Datastore, model: ModelRef, name: DataName, version: int | None =
 
 def _remove(ds: Datastore, model: ModelRef, name: DataName, removal: Removal, hold: Hold) -> None:
     directory = ds.path_of(name_dir(model, name))
-    hold.check()
-    if removal.highest is not None:
-        files.write_file(os.path.join(directory, HIGHEST), [encode_highest(removal.highest)])
-    hold.check()
-    if removal.latest is None:
-        files.remove_file(os.path.join(directory, LATEST))
-    elif not removal.keeps_latest:
-        files.write_file(os.path.join(directory, LATEST), [encode_latest(removal.latest)])
-    for number in removal.numbers:
-        remove_version(os.path.join(directory, str(number)))
-    if removal.latest is None:
-        forget_floor(directory)
+    latest, highest = os.path.join(directory, LATEST), os.path.join(directory, HIGHEST)
+    gone = [os.path.join(directory, str(number)) for number in removal.numbers]
+    written = [highest] * (removal.highest is not None)
+    if removal.latest is not None and not removal.keeps_latest:
+        written.append(latest)
+    with marking(ds, *written, removing=[latest, *gone] if removal.latest is None else gone):
+        hold.check()
+        if removal.highest is not None:
+            files.write_file(highest, [encode_highest(removal.highest)])
+        hold.check()
+        if removal.latest is None:
+            files.remove_file(latest)
+        elif not removal.keeps_latest:
+            files.write_file(latest, [encode_latest(removal.latest)])
+        for path in gone:
+            remove_version(path)
+        if removal.latest is None:
+            forget_floor(ds, directory)

@@ -14,8 +14,9 @@ from mire.errors import FormatError, MireError
 from mire.flow.catalog import note
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold, hold_models
+from mire.flow.mark import marking
 from mire.flow.read import artifact_of, current_metadata, load_metadata, look_at_marks, not_found, version_path
-from mire.flow.version import claim, compact_json, publish, remove_version, write_version
+from mire.flow.version import claim, compact_json, latest_path, publish, remove_version, write_version
 from mire.model.artifact import Metadata, ModelRef
 from mire.model.names import DataName, Version, parse_data_name, parse_version
 from mire.plan.write import check_rename, plan_renamed, plan_tombstone, published_number
@@ -47,13 +48,15 @@ def rename(ds: Datastore, model: ModelRef, old: DataName, new: DataName) -> Rena
         copy = plan_renamed(source, new=new, version=version, id=clock.new_uuid(), now=now)
         marker, content = plan_tombstone(source, version=tombstone, renamed_to=new, id=clock.new_uuid(), now=now)
         intent = _Intent(copy=_Place(new, version, copy.id), tombstone=_Place(old, tombstone, marker.id))
-        hold.check()
-        files.write_file(ds.path_of(intent_path(model)), [_encode_intent(intent)])
-        # The tombstone first: it stays invisible above `latest`. Once the copy can be seen both are complete, so
-        # the rename is always finished and never taken back.
-        write_version(version_path(ds, model, old, tombstone), [compact_json(content)], marker, hold)
-        write_version(version_path(ds, model, new, version), artifact.chunks(), copy, hold)
-        _finish_rename(ds, model, intent, hold)
+        places = version_path(ds, model, old, tombstone), version_path(ds, model, new, version)
+        with marking(ds, *places, latest_path(ds, model, old), latest_path(ds, model, new)):
+            hold.check()
+            files.write_file(ds.path_of(intent_path(model)), [_encode_intent(intent)])
+            # The tombstone first: it stays invisible above `latest`. Once the copy can be seen both are complete, so
+            # the rename is always finished and never taken back.
+            write_version(places[0], [compact_json(content)], marker, hold)
+            write_version(places[1], artifact.chunks(), copy, hold)
+            _finish_rename(ds, model, intent, hold)
         return Renamed(
             old=old, new=new, copied_version=source.version, new_version=version, tombstone_version=tombstone
         )
@@ -96,7 +99,8 @@ def settle(ds: Datastore, model: ModelRef) -> None:
         return
     places = (intent.copy, intent.tombstone)
     if all(_id_at(ds, model, place) == place.id for place in places):
-        _finish_rename(ds, model, intent, Hold(()))
+        with marking(ds, *(latest_path(ds, model, place.name) for place in places)):
+            _finish_rename(ds, model, intent, Hold(()))
         return
     for place in places:
         _undo(ds, model, place)
@@ -109,7 +113,8 @@ def _undo(ds: Datastore, model: ModelRef, place: _Place) -> None:
     if place.version <= published or _id_at(ds, model, place) not in (None, place.id):
         return
     directory = version_path(ds, model, place.name, place.version)
-    remove_version(directory)
+    with marking(ds, removing=[directory]):
+        remove_version(directory)
     files.make_dirs(directory)  # an empty directory keeps the number from being given out again
 
 

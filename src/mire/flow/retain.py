@@ -21,6 +21,7 @@ from mire.flow.catalog import note
 from mire.flow.datastore import Datastore
 from mire.flow.hold import load_holds
 from mire.flow.lock import Hold, hold_global
+from mire.flow.mark import marking
 from mire.flow.read import finished_numbers, load_metadata, look_at_name
 from mire.flow.remove import delete
 from mire.flow.version import remove_version
@@ -231,10 +232,11 @@ def _remove(ds: Datastore, decision: Decision, hold: Hold) -> list[Outcome]:
         directory = ds.path_of(name_dir(model, name))
         # Neither the highest version nor one that `latest` names is ever among them, so both small files of
         # the name stay as they are, and removing its metadata is the one step that ends a version.
-        for number in decision.versions:
-            hold.check()
-            remove_version(os.path.join(directory, str(number)))
-            removed.append(number)
+        with marking(ds, removing=[os.path.join(directory, str(number)) for number in decision.versions]):
+            for number in decision.versions:
+                hold.check()
+                remove_version(os.path.join(directory, str(number)))
+                removed.append(number)
         note(ds, model, name)
     except LockLostError:
         raise

@@ -14,6 +14,7 @@ from mire.edge import files
 from mire.errors import ConflictError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold
+from mire.flow.mark import marking
 from mire.flow.read import look_at_marks, look_at_name
 from mire.model.artifact import Highest, Metadata, ModelRef, NameState
 from mire.model.names import DataName, RelPath, Version
@@ -36,7 +37,7 @@ def claim(ds: Datastore, model: ModelRef, name: DataName) -> Version:
     claimed = _claim_from(directory, state) if state.marker and not state.highest.number else None
     if claimed is None:
         state = look_at_name(ds, model, name)
-        _sweep(directory, state)
+        _sweep(ds, directory, state)
         claimed = _claim_from(directory, state)
     if claimed is None:
         raise ConflictError(
@@ -78,16 +79,23 @@ def _claim_from(directory: str, state: NameState) -> Version | None:
     return None
 
 
-def _sweep(directory: str, state: NameState) -> None:
+def _sweep(ds: Datastore, directory: str, state: NameState) -> None:
     """Remove what a deletion published as gone but did not live to remove."""
-    for number in leftover_numbers(state):
-        remove_version(os.path.join(directory, str(number)))
+    leftover = [os.path.join(directory, str(number)) for number in leftover_numbers(state)]
+    with marking(ds, removing=leftover):
+        for path in leftover:
+            remove_version(path)
 
 
 def finish(directory: str, metadata: Metadata, hold: Hold) -> None:
     """Write the metadata: from now on the version is complete."""
     hold.check()
     files.write_file(os.path.join(directory, METADATA), [encode_metadata(metadata)])
+
+
+def latest_path(ds: Datastore, model: ModelRef, name: DataName) -> str:
+    """The marker of a name."""
+    return os.path.join(ds.path_of(name_dir(model, name)), LATEST)
 
 
 def publish(ds: Datastore, model: ModelRef, name: DataName, version: int, hold: Hold) -> None:
@@ -99,10 +107,10 @@ def publish(ds: Datastore, model: ModelRef, name: DataName, version: int, hold: 
         marker = files.read_marker(path)
         if (decode_latest(marker or b"") or 0) < version:
             files.write_file(path, [encode_latest(version)])
-        forget_floor(directory)
+        forget_floor(ds, directory)
 
 
-def forget_floor(directory: str) -> None:
+def forget_floor(ds: Datastore, directory: str) -> None:
     """End "everything up to N is deleted": once that is gone, or something was published after it.
 
     Kept longer it would speak up again when another program takes `latest` away, against versions it never meant.
@@ -110,7 +118,8 @@ def forget_floor(directory: str) -> None:
     path = os.path.join(directory, HIGHEST)
     highest = decode_highest(files.read_file(path, limit=64) or b"")
     if highest.floor:
-        files.write_file(path, [encode_highest(Highest(number=highest.number))])
+        with marking(ds, path):
+            files.write_file(path, [encode_highest(Highest(number=highest.number))])
 
 
 def write_version(directory: str, chunks: Iterable[bytes], metadata: Metadata, hold: Hold) -> None:

@@ -16,6 +16,7 @@ from mire.errors import ConflictError, FormatError, InputError, MireError, NotFo
 from mire.flow.catalog import note
 from mire.flow.datastore import Datastore
 from mire.flow.lock import hold_models
+from mire.flow.mark import marking
 from mire.flow.read import (
     METADATA_BYTES_MAX,
     Artifact,
@@ -30,7 +31,7 @@ from mire.flow.read import (
 )
 from mire.flow.rename import settle
 from mire.flow.setup import ensure_initialized
-from mire.flow.version import claim, compact_json, finish, publish, remove_version
+from mire.flow.version import claim, compact_json, finish, latest_path, publish, remove_version
 from mire.model.artifact import Metadata, ModelRef, Owner
 from mire.model.lifetime import INFINITE, Lifetime, VersionPolicy
 from mire.model.names import DataName, Version
@@ -87,7 +88,7 @@ def put(
         version = claim(ds, model, name)
         metadata = _described(draft, name, version, size_bytes=written.size_bytes, checksum=written.sha256)
         directory = version_path(ds, model, name, version)
-        with _or_nothing(ds, model, metadata):
+        with marking(ds, directory, latest_path(ds, model, name)), _or_nothing(ds, model, metadata):
             hold.check()
             files.move_file(content, os.path.join(directory, RAW))
             finish(directory, metadata, hold)
@@ -180,14 +181,15 @@ def append(
         if current.checksum is not None or size is None or size < (current.size_bytes or 0):
             # An append drops the checksum, so damage must be found before it would become the good content.
             artifact.verify()
-        if current.size_bytes is None:
-            # Without a recorded size every byte counts at once; record it first: then the append is one step.
-            current = plan_grown(current, size or 0)
-            finish(directory, current, hold)
-        hold.check()
-        grown = files.grow_file(artifact.path, current.size_bytes or 0, files.chunks_of(content))
-        metadata = plan_grown(current, grown)
-        finish(directory, metadata, hold)
+        with marking(ds, directory):
+            if current.size_bytes is None:
+                # Without a recorded size every byte counts at once; record it first: then the append is one step.
+                current = plan_grown(current, size or 0)
+                finish(directory, current, hold)
+            hold.check()
+            grown = files.grow_file(artifact.path, current.size_bytes or 0, files.chunks_of(content))
+            metadata = plan_grown(current, grown)
+            finish(directory, metadata, hold)
         note(ds, model, current.name)
         return metadata
 

@@ -1,8 +1,7 @@
-"""Backends as values: what it takes to open an object store.
+"""Backends as values: what it takes to open an object store, and what its configuration may say.
 
-Owns: the settings of each built-in object store, checked and complete.
-Must not know: how they are spelt in a settings file or an address, and no secret: credentials come from the
-provider's own chain.
+Owns: the settings of each built-in object store, checked and complete; what one member of a configuration is.
+Must not know: how a configuration is checked, and no secret: credentials come from the provider's own chain.
 """
 
 from dataclasses import dataclass
@@ -11,6 +10,14 @@ from typing import Final, Literal
 PULL_CONCURRENCY: Final = 50
 PUSH_CONCURRENCY: Final = 25
 REQUEST_TIMEOUT_MS: Final = 30_000
+REQUEST_TIMEOUT_LEAST_MS: Final = 1_000
+REQUEST_TIMEOUT_MOST_MS: Final = 600_000
+CONCURRENCY_MOST: Final = 1_000
+
+FILESYSTEM: Final = "filesystem"
+S3: Final = "@swamp/s3-datastore"
+GCS: Final = "@swamp/gcs-datastore"
+"""The type ids the reference knows the built-in kinds by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +31,8 @@ class S3Settings:
     force_path_style: bool = False
     profile: str | None = None
     ca_file: str | None = None
+    conditional_delete: bool = True
+    """Whether the store honours conditions of removals; some ignore them."""
     pull_concurrency: int = PULL_CONCURRENCY
     push_concurrency: int = PUSH_CONCURRENCY
     request_timeout_ms: int = REQUEST_TIMEOUT_MS
@@ -42,3 +51,68 @@ class GcsSettings:
     pull_concurrency: int = PULL_CONCURRENCY
     push_concurrency: int = PUSH_CONCURRENCY
     request_timeout_ms: int = REQUEST_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text without control characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """An address that begins with `http://` or `https://`."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A path: `~` and variables are filled in, a relative one starts at the repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A whole number within bounds."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+
+Shape = Text | Url | File | Flag | Number | Choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One member of a backend's configuration, under the name it has in the settings file."""
+
+    name: str
+    meaning: str
+    shape: Shape = Text()
+    is_required: bool = False
+    default: str | int | bool | None = None
+    variable: str | None = None
+    """An environment variable that wins over the configuration when it has a usable value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """A kind of datastore: what it is called, and what its configuration may say."""
+
+    type: str
+    """`@collective/name`: lower case, digits, '-' and '_'."""
+    title: str
+    description: str
+    options: tuple[Option, ...] = ()
+    aliases: tuple[str, ...] = ()
+    credentials: str = "the provider's own settings"
+    """Where credentials come from, as messages say it."""

@@ -35,6 +35,18 @@ Target = Filesystem | Extension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SyncSettings:
+    """How a cache and its remote are kept in step."""
+
+    pull_concurrency: int = 50
+    push_concurrency: int = 25
+    is_lazy: bool = True
+    """Whether content stays at the remote until it is asked for."""
+    is_sharded: bool = False
+    """Whether a store without an index gets the sharded form; the other one every client ever released can read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything an open datastore needs to know."""
 

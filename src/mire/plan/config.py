@@ -1,12 +1,11 @@
 """Settings from four places, resolved: environment over flag over file over default.
 
-Owns: the priority, the text forms of a datastore, path expansion, timeouts.
+Owns: the priority, timeouts, which directories are shared.
 Must not know: where the file was, or that there is an environment; it is given mappings.
 Keeps: namespace, directories and exclude belong to the repository, so pointing it at another store by
 variable or flag does not drop them (the reference drops them, and then writes into a neighbour's root).
 """
 
-import json
 import posixpath
 import re
 from collections.abc import Mapping
@@ -23,11 +22,12 @@ from mire.model.config import (
     Target,
 )
 from mire.model.names import ALWAYS_LOCAL_SUBDIRS, DATASTORE_SUBDIRS, parse_namespace
+from mire.plan.address import parse_target
+from mire.plan.path import expand_path
 from mire.plan.route import check_exclude
 from mire.wire.layout import LOCAL_TIER
 from mire.wire.repo import DatastoreBlock, RepoFile
 
-_VARIABLE = re.compile(r"\$(?:\{([^}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _SEGMENT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.-]*")
 _MILLISECONDS = re.compile(r"[0-9]{1,15}")
 
@@ -59,48 +59,6 @@ def resolve_config(*, repo_dir: str, repo: RepoFile | None, environ: Mapping[str
         sync_timeout_ms=_sync_timeout_ms(block, environ, flags),
         repo_id=repo.repo_id if repo else None,
     )
-
-
-def parse_target(text: str, *, repo_dir: str, environ: Mapping[str, str], what: str) -> Target:
-    """A datastore from its text form: `filesystem:/path`, `@scope/type:{json}` or `s3:bucket/prefix`."""
-    kind, _, rest = text.partition(":")
-    if not kind or not rest:
-        raise ConfigError(f"{what} {shown(text)} is not a datastore: write filesystem:/path or @scope/type:{{json}}")
-    if kind == "filesystem":
-        return Filesystem(path=expand_path(rest, repo_dir=repo_dir, environ=environ, what=what))
-    if kind == "s3":
-        bucket, _, prefix = rest.partition("/")
-        if not bucket:
-            raise ConfigError(f"{what} {shown(text)} names no bucket: write s3:bucket or s3:bucket/prefix")
-        return Extension(
-            type="@swamp/s3-datastore", config={"bucket": bucket, **({"prefix": prefix} if prefix else {})}
-        )
-    try:
-        config = json.loads(rest)
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{what} {shown(text)}: what follows '{kind}:' is not JSON") from None
-    if not isinstance(config, dict):
-        raise ConfigError(f"{what} {shown(text)}: what follows '{kind}:' is not a JSON object")
-    return Extension(type=kind, config=config)
-
-
-def expand_path(path: str, *, repo_dir: str, environ: Mapping[str, str], what: str) -> str:
-    """A configured path, absolute: `~`, `$VAR` and `${VAR}` filled in, relative ones from the repository."""
-    if "\0" in path:
-        raise ConfigError(f"{what}: the path {shown(path)} has a NUL character")
-
-    def value_of(match: re.Match[str]) -> str:
-        name = match[1] if match[1] is not None else match[2]
-        if not environ.get(name):
-            raise ConfigError(f"{what}: the path {shown(path)} uses ${name}, which is not set: set it or spell it out")
-        return environ[name]
-
-    text = _VARIABLE.sub(value_of, path)
-    if text == "~" or text.startswith("~/"):
-        if not environ.get("HOME"):
-            raise ConfigError(f"{what}: the path {shown(path)} begins with ~, but HOME is not set")
-        text = environ["HOME"] + text[1:]
-    return posixpath.normpath(posixpath.join(repo_dir, text))
 
 
 def _resolve_target(

@@ -16,9 +16,16 @@ MODEL_BACKOFF_MS: Final = (25, 250)
 GLOBAL_BACKOFF_MS: Final = (100, 2_000)
 """First and longest pause between two tries. The global lock is held longer, so it is asked less often."""
 
+PARTING_TTL_MS: Final = 120_000
+"""How long a lock lives that is being given back in two steps: longer than any request and its repetitions."""
+
 _ANCESTORS_MAX = 64
 _TTL_MAX_MS = 600_000
 """A body may claim any time to live; nobody keeps a lock this long without renewing it."""
+
+_SURE_SHARE = 0.5
+"""Part of its time to live for which a lock is relied on without asking; the rest is for clocks that differ, for
+seconds that are rounded, and for the step that follows."""
 
 # Our own nonces: where the pid counts. Others' say nothing about it.
 _SPACE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{4}([0-9a-f]{8})")
@@ -28,6 +35,16 @@ def is_expired(sighting: Sighting) -> bool:
     """Whether nobody renewed the lock for its time to live; a body we cannot read has the usual one."""
     # A time in the future is as far from a renewal just now as one in the past.
     return abs(sighting.age_ms) > min(sighting.lease.ttl_ms if sighting.lease else TTL_MS, _TTL_MAX_MS)
+
+
+def is_surely_ours(since_ms: float, ttl_ms: int) -> bool:
+    """Whether a lock confirmed this long ago cannot be anybody else's, so that nobody need be asked."""
+    return since_ms <= min(ttl_ms, _TTL_MAX_MS) * _SURE_SHARE
+
+
+def is_overdue(since_ms: float, ttl_ms: int) -> bool:
+    """Whether a lock was not confirmed for so long that somebody may have taken it over."""
+    return since_ms > min(ttl_ms, _TTL_MAX_MS)
 
 
 def pid_to_probe(sighting: Sighting, host: Host) -> int | None:

@@ -1,1 +1,1 @@
-"""The shipped test kit: Hypothesis strategies, and processes that die between two file operations."""
+"""The shipped test kit: strategies, processes that die between two file operations, S3 and GCS servers with faults."""

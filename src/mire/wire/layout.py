@@ -83,6 +83,11 @@ def _prefix(namespace: Namespace) -> str:
     return f"{namespace}/" if namespace else ""
 
 
+def data_root(namespace: Namespace) -> str:
+    """The directory of all model data, relative to the base."""
+    return f"{_prefix(namespace)}{DATA}"
+
+
 def model_lock(namespace: Namespace, model: ModelRef) -> LockKey:
     """The lock of one model instance."""
     return LockKey(f"{_prefix(namespace)}{model_dir(model)}/{LOCK}")

@@ -20,6 +20,12 @@ from mire.wire.yamltext import compose_yaml, decode_yaml, encode_yaml
 LAYOUT_RELEASE: Final = "2026.08.12.1"
 """The reference release whose layout mire writes; goes into `swampVersion` of a new repository."""
 
+CORE_KEYS: Final = (
+    *("namespace", "hydrationStrategy", "syncTimeoutMs", "lockTimeoutMs", "directories", "exclude"),
+    *("index", "dual"),
+)
+"""What is kept beside a backend's own configuration, and may stand in it: the reference's members, then ours."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatastoreBlock:
@@ -98,7 +104,9 @@ def retarget_datastore(data: bytes, target: Mapping[str, Any]) -> bytes:
     decode_repo(data)
     block = (decode_yaml(data) or {}).get("datastore") or {}
     kept = {key: value for key, value in block.items() if key not in ("type", "path", "config", *_S3_LEGACY)}
-    return replace_datastore(data, {**target, **kept})
+    config = {key: value for key, value in (block.get("config") or {}).items() if key in CORE_KEYS}
+    config |= target.get("config", {})
+    return replace_datastore(data, {**target, **({"config": config} if config else {}), **kept})
 
 
 def replace_datastore(data: bytes, datastore: Mapping[str, Any]) -> bytes:

@@ -1,0 +1,50 @@
+"""The clock of an HTTP server, from the Date header that every answer carries.
+
+Owns: one unsigned request to an address, whatever is answered.
+Must not know: what the server stores.
+Keeps: nothing is sent but the address: no credentials, no query.
+"""
+
+import ssl
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from mire.edge.foreign import Failure, Place, Trouble, error_of
+
+
+class _Staying(HTTPRedirectHandler):
+    """Redirects are answers too: they are not followed."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow nothing."""
+
+
+def server_time_ms(place: Place, ca_file: str | None) -> float:
+    """What the server's clock shows, at a resolution of one second: never ahead of the real one."""
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+        opener = build_opener(_Staying(), HTTPSHandler(context=context))
+        request = Request(place.endpoint + "/", method="HEAD")  # noqa: S310 - an endpoint is http or https, as checked
+        try:
+            with opener.open(request, timeout=place.timeout_ms / 1000) as answer:
+                date = answer.headers["Date"]
+        except HTTPError as refused:
+            date = refused.headers["Date"]
+            refused.close()
+        return parsedate_to_datetime(date).timestamp() * 1000
+    except (OSError, HTTPException, ValueError, TypeError) as error:
+        failure = _failure_of(error)
+    raise error_of(failure, place)
+
+
+def _failure_of(error: Exception) -> Failure:
+    reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(reason, ssl.SSLError):
+        return Failure(Trouble.TLS)
+    if isinstance(reason, TimeoutError):
+        return Failure(Trouble.TIMEOUT)
+    if isinstance(error, (URLError, HTTPException)) or isinstance(reason, ConnectionError):
+        return Failure(Trouble.UNREACHABLE)
+    return Failure(Trouble.OTHER, detail="it tells no date")

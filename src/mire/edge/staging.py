@@ -1,0 +1,44 @@
+"""Files on their way in: written whole under a temporary name, and put in place many at a time.
+
+Owns: the temporary names, and syncing a directory once for all that came into it.
+Must not know: what a file is, where it came from.
+Keeps: a file is under its final name only with all its bytes on disk; after `sync_dirs` the names are there, too.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+
+from mire.edge import pool
+from mire.edge.files import Written, make_dirs, mapped, sync_dir, temporary_beside, write_synced
+
+_AT_ONCE = 16
+
+
+def stage(directory: str, chunks: Iterable[bytes]) -> tuple[str, Written]:
+    """Write bytes under a temporary name in a directory, and on disk."""
+    temporary = temporary_beside(os.path.join(directory, "_"))
+    try:
+        return temporary, write_synced(temporary, chunks)
+    except BaseException:
+        discard(temporary)
+        raise
+
+
+def put_in_place(temporary: str, path: str) -> None:
+    """Give a staged file its name; the directory is for `sync_dirs`."""
+    make_dirs(os.path.dirname(path))
+    with mapped(path):
+        os.replace(temporary, path)
+
+
+def sync_dirs(directories: Iterable[str]) -> None:
+    """Put the names in some directories on disk."""
+    for _ in pool.run(sync_dir, sorted(set(directories)), at_once=_AT_ONCE):
+        pass
+
+
+def discard(temporary: str) -> None:
+    """Remove a staged file, if it is still there."""
+    with suppress(OSError):
+        os.unlink(temporary)

@@ -1,0 +1,96 @@
+"""A datastore whose truth is a remote: opened as its local cache.
+
+Owns: where the cache is, which wrappers the remote gets, and the gate before anything is written to it.
+Must not know: what is synced, or when.
+Keeps: opening asks the remote nothing: who only reads what is here needs no network.
+"""
+
+import os
+import threading
+
+from mire.edge import clock, files, process
+from mire.edge.lockobject import ObjectLocks
+from mire.edge.remote import Remote
+from mire.edge.retrying import Retrying
+from mire.edge.traced import Traced
+from mire.errors import ConfigError
+from mire.flow.backend import find_backend, open_remote, settings_of
+from mire.flow.control import check_remote_marker
+from mire.flow.datastore import Datastore, Located
+from mire.flow.sync import Sync
+from mire.model.config import Config, Extension, SyncSettings
+from mire.model.lease import Host
+
+_UNKNOWN = "unknown"
+_AGAIN_MS = 10_000.0
+
+
+def open_cached(found: Located, *, host: Host | None, create: bool) -> Datastore:
+    """The datastore of a repository that names a remote."""
+    config = found.config
+    assert isinstance(config.target, Extension)  # noqa: S101 - chosen by the caller
+    remote = Retrying(Traced(open_remote(config.target, repo_dir=found.repo_dir, origin=config.origin)))
+    base = cache_dir(config)
+    files.make_dirs(base)
+    return Datastore(
+        repo_dir=found.repo_dir,
+        base=os.path.realpath(base),
+        config=config,
+        locks=ObjectLocks(remote),
+        given_host=host,
+        is_initialized=found.is_initialized,
+        may_initialize=create,
+        remote=remote,
+        sync=sync_settings(found),
+        lifecycle=Sync(Gate(remote, config)),
+    )
+
+
+def cache_dir(config: Config) -> str:
+    """The directory that mirrors a remote: one per repository, shared with the reference."""
+    environ = process.environ()
+    home = environ.get("SWAMP_HOME") or os.path.join(environ.get("HOME") or "", ".swamp")
+    if not os.path.isabs(home):
+        raise ConfigError("there is no home directory for the cache: set HOME, or SWAMP_HOME to an absolute path")
+    return os.path.join(home, "repos", config.repo_id or _UNKNOWN)
+
+
+def sync_settings(found: Located) -> SyncSettings:
+    """How to sync, from the settings of the backend and of the repository."""
+    target = found.config.target
+    assert isinstance(target, Extension)  # noqa: S101 - chosen by the caller
+    backend = find_backend(target.type, origin=found.config.origin)
+    settings = settings_of(backend, target, repo_dir=found.repo_dir, origin=found.config.origin)
+    strategy, form = target.config.get("hydrationStrategy", "lazy"), target.config.get("index", "dual")
+    if strategy not in ("lazy", "full"):
+        raise ConfigError(f"{found.config.origin}: hydrationStrategy is {strategy!r}: give lazy or full")
+    if form not in ("dual", "sharded"):
+        raise ConfigError(f"{found.config.origin}: index is {form!r}: give dual or sharded")
+    usual = SyncSettings()
+    return SyncSettings(
+        pull_concurrency=getattr(settings, "pull_concurrency", usual.pull_concurrency),
+        push_concurrency=getattr(settings, "push_concurrency", usual.push_concurrency),
+        is_lazy=strategy == "lazy",
+        is_sharded=form == "sharded",
+    )
+
+
+class Gate:
+    """Whether the remote may be written: its format marker is looked at once."""
+
+    def __init__(self, remote: Remote, config: Config) -> None:
+        self._remote = remote
+        self._namespace = config.namespace
+        self._guard = threading.Lock()
+        self._reason: str | None = "nobody asked yet"
+        self._asked_ms: float | None = None
+
+    def __call__(self) -> str | None:
+        """Why nothing may be written now; None when it may. A store of a newer format is an error."""
+        with self._guard:
+            # Who cannot be reached is asked again, but not for every single write.
+            is_due = self._asked_ms is None or clock.monotonic_ms() - self._asked_ms > _AGAIN_MS
+            if self._reason is not None and is_due:
+                self._reason = check_remote_marker(self._remote, self._namespace)
+                self._asked_ms = clock.monotonic_ms()
+            return self._reason

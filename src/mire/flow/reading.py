@@ -1,0 +1,219 @@
+"""Reading the index of a remote, in either generation, as little of it as some paths need.
+
+Owns: which objects of the index are asked for, and what a reading says about one path.
+Must not know: files of the cache, what is done with an entry.
+Keeps: an index object that is there but cannot be understood is an error, never an absent one; a monolith that was left
+behind when the store was sharded is not taken for the index.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mire.edge import pool
+from mire.errors import FormatError, InputError, NotFoundError, shown
+from mire.flow.monolith import fetch_copy
+from mire.flow.place import META, MONOLITH, SHARDS, Place, Same, fetch, partition_at, shard_key
+from mire.model.index import Damaged, Entry, Meta
+from mire.model.names import RelPath
+from mire.wire.indextext import IndexText
+from mire.wire.meta import decode_meta, encode_meta
+from mire.wire.monolith import decode_monolith
+from mire.wire.partition import partition_of
+from mire.wire.shard import SUFFIX, decode_shard
+
+AT_ONCE = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaSeen:
+    """The list of partitions as it is now, with its fingerprint; both None when there is none."""
+
+    meta: Meta | None
+    tag: str | None
+    is_same: bool
+    """Whether it is the one we remember."""
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the shards it lists are the index."""
+        return self.meta is not None and self.meta.version == 2  # noqa: PLR2004 - the generation
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """What it lists."""
+        return () if self.meta is None else self.meta.partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonolithSeen:
+    """The monolith as it is now, with its fingerprint; both None when there is none."""
+
+    monolith: IndexText | None
+    tag: str | None
+    is_same: bool
+    modified_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardSeen:
+    """A shard as it is now, with its fingerprint; both None when there is none. `error`: it is not understood."""
+
+    shard: IndexText | None
+    tag: str | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was read of an index: either the list and some shards, or the monolith."""
+
+    meta: MetaSeen | None
+    monolith: MonolithSeen | None = None
+    shards: dict[str, ShardSeen] = field(default_factory=dict)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is no index yet."""
+        if self.monolith is not None:
+            return self.monolith.monolith is None
+        return self.meta is not None and self.meta.meta is None
+
+    def entry(self, rel: RelPath) -> Entry | None:
+        """What the index says of a path; an entry or shard that says nothing usable is an error about that path."""
+        if self.monolith is not None:
+            found = None if self.monolith.monolith is None else self.monolith.monolith.get(rel)
+        else:
+            found = self._in_shard(rel)
+        if isinstance(found, Damaged):
+            raise FormatError(f"{shown(rel)} in the index {found.reason}: 'mire verify' shows what can be done")
+        return found
+
+    def _in_shard(self, rel: RelPath) -> Entry | Damaged | None:
+        name = partition_of(rel) or ""
+        seen = self.shards.get(name)
+        if seen is not None and seen.error is not None:
+            raise FormatError(seen.error)
+        if seen is None or seen.shard is None:
+            if self.meta is not None and name in self.meta.partitions:
+                raise damaged_index(f"it lists the partition {shown(name)}, which is not there")
+            return None
+        return seen.shard.get(rel)
+
+
+def read_for(place: Place, rels: Iterable[RelPath], *, is_fresh_sharded: bool = False) -> Reading:
+    """What the index says now about some paths: the monolith, or the list and the shards of these paths.
+
+    `is_fresh_sharded` says which form an index gets where there is none.
+    """
+    names = {name for rel in rels if (name := partition_of(rel)) is not None}
+    meta = fetch_meta(place) if place.state.fact("generation") != "1" else None
+    if meta is not None and meta.is_sharded:
+        return Reading(meta=meta, shards=fetch_shards(place, names))
+    monolith = fetch_monolith(place)
+    if monolith.monolith is None:
+        meta = meta or fetch_meta(place)
+        check_empty(place, meta)
+        if meta.is_sharded or is_fresh_sharded:
+            return Reading(meta=meta, shards=fetch_shards(place, names))
+    elif meta is not None and meta.meta is None:
+        check_derived(place, monolith)
+    return Reading(meta=meta, monolith=monolith)
+
+
+def check_empty(place: Place, meta: MetaSeen) -> None:
+    """Refuse to begin an index beside the remains of another."""
+    if meta.is_sharded:
+        return
+    if meta.partitions:
+        raise damaged_index(f"it lists partitions beside a monolith, but there is no {MONOLITH}")
+    stray = next(iter(list_shards(place)), None)
+    if stray is not None:
+        raise damaged_index(f"it has the shard {shown(stray)}, but nothing that lists it")
+
+
+def check_derived(place: Place, seen: MonolithSeen) -> None:
+    """Refuse a monolith beside newer shards that say more, and no list of them: the store was sharded, and lost its list.
+
+    Beside a monolith that counts, shards are copies of it. Whoever died before listing them left newer ones, too, but
+    they say nothing that it does not say.
+    """
+    stats = place.remote.list(SHARDS)
+    newer = [partition_at(stat.key) for stat in stats if _is_shard(stat.key) and stat.modified_ms >= seen.modified_ms]
+    monolith = seen.monolith if seen.monolith is not None else {}
+    for name, found in fetch_shards(place, newer).items():
+        if found.shard is not None and any(monolith.get(rel) != entry for rel, entry in found.shard.entries()):
+            raise damaged_index(f"its list of partitions is gone, and {shown(name)} is newer than {MONOLITH}")
+
+
+def damaged_index(what: str) -> FormatError:
+    """The error of an index that contradicts itself."""
+    return FormatError(
+        f"the index of the remote is damaged: {what}; nothing was changed; 'mire index rebuild' makes it anew",
+        kind="damaged_index",
+    )
+
+
+def fetch_meta(place: Place) -> MetaSeen:
+    """The list of partitions; one request, which brings nothing when it is the one we remember."""
+    known, text = place.state.fact("meta"), place.state.fact("meta_text")
+    found = fetch(place.remote, META, known if text is not None else None)
+    if isinstance(found, Same):
+        return MetaSeen(meta=decode_meta((text or "").encode(), META), tag=known, is_same=True)
+    if found is None:
+        return MetaSeen(meta=None, tag=None, is_same=False)
+    return MetaSeen(meta=decode_meta(found.data, META), tag=found.stat.fingerprint, is_same=False)
+
+
+def meta_facts(seen: MetaSeen) -> dict[str, str | None]:
+    """What to remember of the list of partitions."""
+    return {"meta": seen.tag, "meta_text": None if seen.meta is None else encode_meta(seen.meta).decode()}
+
+
+def fetch_monolith(place: Place) -> MonolithSeen:
+    """The monolith; one request, which brings nothing when our copy is current."""
+    known = place.state.fact("monolith")
+    copy = None if known is None else fetch_copy(place)
+    found = fetch(place.remote, MONOLITH, None if copy is None else known)
+    if isinstance(found, Same):
+        return MonolithSeen(monolith=copy, tag=known, is_same=True)
+    if found is None:
+        return MonolithSeen(monolith=None, tag=None, is_same=False)
+    return MonolithSeen(
+        monolith=decode_monolith(found.data),
+        tag=found.stat.fingerprint,
+        is_same=False,
+        modified_ms=found.stat.modified_ms,
+    )
+
+
+def tag_of_monolith(place: Place) -> str | None:
+    """The fingerprint of the monolith; None when there is none."""
+    try:
+        return place.remote.head(MONOLITH).fingerprint
+    except NotFoundError:
+        return None
+
+
+def list_shards(place: Place) -> dict[str, str]:
+    """The fingerprint of every shard there is, listed or not, by partition."""
+    return {partition_at(stat.key): stat.fingerprint for stat in place.remote.list(SHARDS) if _is_shard(stat.key)}
+
+
+def _is_shard(key: str) -> bool:
+    return key != META and key.endswith(SUFFIX) and "/" not in key.removeprefix(SHARDS)
+
+
+def fetch_shards(place: Place, names: Iterable[str]) -> dict[str, ShardSeen]:
+    """Shards, a few at once; those that are not there or not understood are among them, as such."""
+    return dict(pool.run(lambda name: fetch_shard(place, name), sorted(names), at_once=AT_ONCE))
+
+
+def fetch_shard(place: Place, name: str) -> ShardSeen:
+    """One shard."""
+    try:
+        found = fetch(place.remote, shard_key(name))
+        if found is None or isinstance(found, Same):
+            return ShardSeen(shard=None, tag=None)
+        return ShardSeen(shard=decode_shard(found.data, shard_key(name)), tag=found.stat.fingerprint)
+    except (FormatError, InputError) as error:
+        return ShardSeen(shard=None, tag=None, error=error.message)

@@ -1,0 +1,75 @@
+"""Whether a file in the cache is still what was agreed on, and what it means when it is gone.
+
+Owns: the three branches of the change test (size; size and times; SHA-256) and the rule for absent files.
+Must not know: how a file is looked at or read, what the remote has.
+Keeps: a file counts as unchanged without being read only if nobody could have changed it unseen; a file that was
+never here, or about which nobody recorded anything, is not a deletion.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
+
+from mire.model.base import BaseRow
+from mire.model.mark import MarkKind
+from mire.model.row import FileIdentity
+
+Change = Literal["same", "changed", "hash"]
+"""`hash`: only the content can tell."""
+
+RACY_NS: Final = 2 * 10**9
+"""The coarsest time stamps of a file system in use (FAT's): within them a second write leaves the same time."""
+
+Found = tuple[str, FileIdentity]
+Pair = tuple[str, FileIdentity | None, BaseRow | None]
+
+
+def change_of(file: FileIdentity, base: BaseRow | None, *, now_ns: int, is_marked: bool) -> Change:
+    """Whether a file differs from what was agreed on; what somebody marked is judged by its content only."""
+    if base is None or file.size_bytes != base.size_bytes:
+        return "changed"
+    is_sure = is_untouched(file, base, now_ns)
+    if base.sha256 is not None:
+        return "same" if is_sure and not is_marked else "hash"
+    if is_sure:
+        return "same"
+    is_old = base.identity is not None and file.mtime_ns == base.identity.mtime_ns
+    return "same" if is_old and not is_marked else "changed"
+
+
+def is_untouched(file: FileIdentity, base: BaseRow, now_ns: int) -> bool:
+    """Whether a file is certainly what was agreed on: the same one, and not looked at too soon after a change."""
+    if base.identity != file:
+        return False
+    changed_ns = max(file.mtime_ns, file.ctime_ns)
+    return changed_ns + RACY_NS <= base.looked_ns <= now_ns
+
+
+def absent_of(base: BaseRow, kind: MarkKind | None, *, is_top_gone: bool) -> Literal["removed", "missing"]:
+    """What it means that a file of the base is certainly not here.
+
+    `kind` is that of the mark at or above it, None without one; `is_top_gone` says that the mark names a directory
+    above it which is gone as a whole.
+    """
+    if kind is None:
+        return "missing"
+    if kind == "remove" or base.identity is not None or is_top_gone:
+        return "removed"
+    return "missing"  # never fetched: somebody is about to write it, or works beside it
+
+
+def paired(found: Iterable[Found], base: Iterable[BaseRow]) -> Iterator[Pair]:
+    """Files and base rows side by side, both in the order of their paths; neither is held in memory."""
+    rows = iter(base)
+    row = next(rows, None)
+    for path, file in found:
+        while row is not None and row.rel < path:
+            yield row.rel, None, row
+            row = next(rows, None)
+        if row is not None and row.rel == path:
+            yield path, file, row
+            row = next(rows, None)
+        else:
+            yield path, file, None
+    while row is not None:
+        yield row.rel, None, row
+        row = next(rows, None)

@@ -1,0 +1,50 @@
+"""Which paths of an index may cross between a cache and a remote.
+
+Owns: the internal paths of wire-format §1.4, which are ours, too, and what an untrusted rel_path may look like.
+Must not know: what is under a path, or what links in a cache lead to.
+Keeps: no path that could lead out of a cache passes; one that does not is told apart from the others, not dropped.
+"""
+
+import re
+from typing import Final
+
+from mire.errors import InputError, shown
+from mire.model.names import PRIVATE_PREFIX, parse_rel_path
+from mire.wire.control import CONTROL
+
+INDEX_DIR: Final = "_index"
+REL_BYTES_MAX: Final = 4096
+"""The longest path a POSIX system takes; S3 and GCS stop at a quarter of it."""
+
+_ROOT_FILES: Final = frozenset(
+    (".datastore-index.json", ".push-queue.json", ".datastore.lock", ".datastore-sync-state.json")
+)
+_ROOT_DIRS: Final = frozenset((INDEX_DIR, CONTROL))
+_NAMES: Final = frozenset((".lock", ".namespace.json", PRIVATE_PREFIX))
+_SEGMENT: Final = r"[A-Za-z0-9_@-][A-Za-z0-9_@.-]{0,250}+"
+_PLAIN: Final = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*+")
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+
+
+def is_internal(rel: str) -> bool:
+    """Whether no client syncs a path; `rel` is relative to the namespace."""
+    name = rel[rel.rfind("/") + 1 :]
+    return (
+        name in _NAMES
+        or name.startswith(f"{PRIVATE_PREFIX}-")
+        or rel in _ROOT_FILES
+        or rel.partition("/")[0] in _ROOT_DIRS
+    )
+
+
+def check_rel(rel: str) -> str | None:
+    """Why a path from a remote must not be followed, or None when it may be."""
+    if len(rel) <= REL_BYTES_MAX and _PLAIN.fullmatch(rel):
+        return None
+    try:
+        parse_rel_path(rel)
+    except InputError as error:
+        return error.message
+    if len(rel.encode()) > REL_BYTES_MAX:
+        return f"path {shown(rel)} is longer than {REL_BYTES_MAX} bytes"
+    return f"path {shown(rel)} begins with a drive letter" if _DRIVE.match(rel) else None

@@ -1,0 +1,189 @@
+"""Bounded concurrency: no more at once than allowed, no barriers, errors stop new work, nothing goes on behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+from mire.edge import pool
+
+THREADS = 4
+
+
+def test_every_item_is_called_once() -> None:
+    """All items come back with their results, in whatever order they finish."""
+    assert sorted(pool.run(lambda item: item * 2, range(100), at_once=THREADS)) == [(n, n * 2) for n in range(100)]
+    assert list(pool.run(lambda item: item, [], at_once=THREADS)) == []
+
+
+def test_there_are_as_many_at_once_as_allowed_and_no_more() -> None:
+    """All threads work at the same time, and never more than so many."""
+    gate = threading.Barrier(THREADS)
+    mutex = threading.Lock()
+    running = peak = 0
+
+    def call(_: int) -> None:
+        nonlocal running, peak
+        with mutex:
+            running += 1
+            peak = max(peak, running)
+        gate.wait()  # passes only when THREADS of them are here at the same time
+        with mutex:
+            running -= 1
+
+    assert len(list(pool.run(call, range(THREADS * 5), at_once=THREADS))) == THREADS * 5
+    assert peak == THREADS
+
+
+def test_a_slow_call_holds_up_nobody() -> None:
+    """Results of other calls are handed out while one takes its time: there are no batches."""
+    release = threading.Event()
+
+    def call(item: int) -> int:
+        if item == 0:
+            release.wait()
+        return item
+
+    results = pool.run(call, range(50), at_once=2)
+    first = [next(results)[0] for _ in range(49)]
+    assert sorted(first) == list(range(1, 50))
+    release.set()
+    assert list(results) == [(0, 0)]
+
+
+def test_items_are_taken_as_they_are_needed() -> None:
+    """An endless iterable is fine, and it is read only a little ahead, in the thread of the caller."""
+    taken: list[int] = []
+    threads: set[int] = set()
+
+    def items() -> Iterator[int]:
+        while True:
+            threads.add(threading.get_ident())
+            taken.append(len(taken))
+            yield taken[-1]
+
+    results = pool.run(lambda item: item, items(), at_once=THREADS)
+    seen = [next(results)[0] for _ in range(10)]
+    results.close()  # type: ignore[attr-defined]
+    assert len(set(seen)) == 10
+    assert len(taken) <= 10 + 2 * THREADS
+    assert threads == {threading.get_ident()}
+
+
+def test_nothing_is_called_before_somebody_asks() -> None:
+    """Making the iterator starts no call."""
+    calls: list[int] = []
+    results = pool.run(calls.append, [1], at_once=1)
+    assert calls == []
+    list(results)
+    assert calls == [1]
+
+
+def outcome_of(results: Iterator[tuple[int, int]]) -> tuple[list[int], Exception | None]:
+    """The items that came, and the error that ended them."""
+    done: list[int] = []
+    try:
+        for item, _ in results:
+            done.append(item)
+    except Exception as error:  # noqa: BLE001 - looked at by the test
+        return done, error
+    return done, None
+
+
+def test_the_first_error_stops_new_calls() -> None:
+    """After an error nothing new begins; what was under way ends and is handed out; then the error is raised."""
+    begun, failed = threading.Event(), threading.Event()
+    called: list[int] = []
+
+    def call(item: int) -> int:
+        called.append(item)
+        if item == 0:
+            begun.set()
+            failed.wait()
+            return item
+        begun.wait()
+        try:
+            raise ValueError(str(item))
+        finally:
+            failed.set()
+
+    done, error = outcome_of(pool.run(call, range(1000), at_once=2))
+    assert done == [0]
+    assert str(error) == "1"
+    assert sorted(called)[:2] == [0, 1]
+    assert len(called) <= 3  # the thread that was free may have begun one more
+    assert not any(thread.name == "mire-pool" for thread in threading.enumerate())
+
+
+def test_results_before_an_error_are_not_lost() -> None:
+    """Everything that succeeded is handed out before the error is raised."""
+
+    def call(item: int) -> int:
+        if item == 3:
+            raise ValueError(str(item))
+        return item
+
+    done, error = outcome_of(pool.run(call, range(10), at_once=1))
+    assert done == [0, 1, 2]
+    assert str(error) == "3"
+
+
+def test_an_error_of_the_items_is_raised_after_the_calls() -> None:
+    """An iterable that fails ends the run as a call that fails does."""
+
+    def items() -> Iterator[int]:
+        yield 1
+        raise LookupError("items")
+
+    done, error = outcome_of(pool.run(lambda item: item, items(), at_once=THREADS))
+    assert set(done) <= {1}
+    assert isinstance(error, LookupError)
+
+
+def test_leaving_early_waits_for_what_is_under_way() -> None:
+    """After the loop is left no call runs any more."""
+    running = threading.Semaphore(0)
+
+    def call(item: int) -> int:
+        running.release()
+        return item
+
+    for _ in pool.run(call, range(1000), at_once=THREADS):
+        break
+    assert not any(thread.name == "mire-pool" for thread in threading.enumerate())
+
+
+PROGRAM = """
+import sys, threading
+from mire.edge import pool
+stop = threading.Event()
+def call(item):
+    print(item, flush=True)
+    stop.wait()
+try:
+    for _ in pool.run(call, range(100), at_once=2):
+        pass
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    stop.set()
+    raise
+finally:
+    stop.set()
+"""
+
+
+def test_ctrl_c_ends_a_run() -> None:
+    """The main thread notices Ctrl-C while calls are under way; a second one leaves without waiting for them."""
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert {process.stdout.readline(), process.stdout.readline()} == {"0\n", "1\n"}
+        while process.poll() is None:  # the first one waits for the calls, which wait for us: say it until it leaves
+            os.kill(process.pid, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.05)
+        assert "interrupted" in process.stdout.read()
+    assert process.returncode == -signal.SIGINT
