@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from mire.edge.bucket import BrokenListingError
 from mire.edge.objectstore import open_s3
-from mire.edge.remote import Matches, Refused, Removed, Stored
+from mire.edge.remote import Absent, Level, Matches, Refused, Removed, Stored
 from mire.edge.s3address import Address, address_of
-from mire.edge.s3list import BrokenListingError, Page, pages, read_page
+from mire.edge.s3list import pages, read_page
 from mire.errors import ConfigError, InputError, RemoteError
 from mire.model.backend import S3Settings
 from mire.testing import faults
@@ -181,12 +182,12 @@ PAGE = b"""<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com
 def test_a_page_is_read() -> None:
     """Keys are decoded only when the server says that they are encoded."""
     page = read_page(PAGE % (b"false", b""))
-    assert [(stat.key, stat.size_bytes, stat.fingerprint, stat.modified_ms) for stat in page.objects] == [
+    assert [(stat.key, stat.size_bytes, stat.fingerprint, stat.modified_ms) for stat in page.level.objects] == [
         ("a b+c", 3, "e", 1792567680500)
     ]
-    assert (page.prefixes, page.following) == (("p/q/",), None)
+    assert (page.level.prefixes, page.following) == (("p/q/",), None)
     plain = read_page((PAGE % (b"false", b"")).replace(b"<EncodingType>url</EncodingType>", b""))
-    assert plain.objects[0].key == "a+b%2Bc"
+    assert plain.level.objects[0].key == "a+b%2Bc"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ def test_a_page_that_is_not_one(body: bytes) -> None:
 def test_a_listing_that_goes_in_circles() -> None:
     """A server that gives the same page again and again is noticed."""
     body = PAGE % (b"true", b"<NextContinuationToken>again</NextContinuationToken>")
-    found: list[Page] = []
+    found: list[Level] = []
     with pytest.raises(BrokenListingError):
         found.extend(pages(lambda _: body, ""))
 
@@ -224,3 +225,26 @@ def test_a_broken_listing_is_an_error_of_the_store(s3_server: S3Server) -> None:
         list(remote.list("p/"))
     assert caught.value.transient
     assert len(list(remote.list("p/"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_CONDITIONAL_PUT", "disabled"),
+        ("AWS_SKIP_SIGNATURE", "true"),
+        ("AWS_S3_EXPRESS", "true"),
+        ("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "true"),
+        ("AWS_ENDPOINT", "http://127.0.0.1:1"),
+        ("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1"),
+        ("AWS_BUCKET", "other"),
+    ],
+)
+def test_variables_do_not_change_a_bucket(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """What the settings say is not changed by variables that the client library has of its own."""
+    monkeypatch.setenv(name, value)
+    bucket = open_s3(S3Settings(bucket="b", endpoint=s3_server.url))
+    assert isinstance(bucket.put_if("k", b"x", Absent()), Stored)
+    assert bucket.put_if("k", b"x", Absent()) == Refused()
+    assert [stat.key for stat in bucket.list()] == s3_server.keys("b") == ["k"]

@@ -446,3 +446,12 @@ def test_a_failed_block_changes_nothing(cache: str) -> None:
         with pytest.raises(RuntimeError):
             fail(state)
         assert (state.pending().is_clean, state.fact("meta")) == (True, None)
+
+
+def test_marks_are_synced_to_disk_and_the_rest_is_not(cache: str) -> None:
+    """A durable transaction waits for the disk (a lost mark is a lost change); others leave that to SQLite's log."""
+    with opened(cache) as state:
+        with state.transaction(is_durable=True):
+            assert state.one("PRAGMA synchronous") == (2,)
+        assert state.one("PRAGMA synchronous") == (1,)
+        assert state.one("PRAGMA journal_mode") == ("wal",)

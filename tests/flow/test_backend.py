@@ -170,7 +170,7 @@ def test_an_installed_package_adds_a_kind(
     site = install("acme-shelf", ACME, "@acme/shelf = acme_shelf:BACKEND")
     listed = mire_with(site, "backends")
     assert listed.returncode == 0, listed.stderr
-    assert "@acme/shelf           shelf  acme-shelf 1.2.3  a shelf in a room" in listed.stdout
+    assert "@acme/shelf shelf acme-shelf 1.2.3 a shelf in a room" in " ".join(listed.stdout.split())
     assert "height  2         how high" in mire_with(site, "backends", "shelf").stdout
     document = json.loads(mire_with(site, "backends", "--json").stdout)
     (ours,) = [one for one in document["backends"] if one["type"] == "@acme/shelf"]

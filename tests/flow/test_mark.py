@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -505,6 +506,20 @@ def test_eight_processes_marking_at_once_lose_nothing(ds: Datastore, repo: Path,
     assert set(kinds(ds)) == wanted
     assert set(sidecar(cache)["dirtyPaths"]) == wanted
     assert sidecar(cache)["localDirty"] is True
+
+
+def test_threads_marking_at_once_lose_nothing(ds: Datastore, cache: Path) -> None:
+    """The same inside one process: every thread has its own connection to the journal."""
+
+    def work(number: int) -> None:
+        for count in range(10):
+            with marking(ds, f"data/{number}/{count}"):
+                pass
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    wanted = {f"data/{number}/{count}" for number in range(8) for count in range(10)}
+    assert (set(kinds(ds)), set(sidecar(cache)["dirtyPaths"])) == (wanted, wanted)
 
 
 CRASHES = [

@@ -13,7 +13,9 @@ from mire.testing.strategies import texts
 from mire.wire.meta import decode_meta, encode_meta, sort_partitions
 
 names = texts(min_size=1).filter(lambda name: "/" not in name and name != "_meta")
-proofs = st.builds(Proof, monolith=st.none() | texts(), extra=members())
+proofs = st.builds(
+    Proof, monolith=st.none() | texts(), shards=st.dictionaries(texts(), texts(), max_size=2), extra=members()
+)
 metas = st.builds(
     Meta,
     version=st.just(1),

@@ -2,7 +2,7 @@
 
 import click
 
-from mire.cli.face import common_options, emit, open_store, plain
+from mire.cli.face import emit, open_store, plain, read_options
 
 
 @click.command("diff")
@@ -11,7 +11,7 @@ from mire.cli.face import common_options, emit, open_store, plain
 @click.argument("name", metavar="NAME")
 @click.argument("old", type=int, metavar="V1")
 @click.argument("new", type=int, metavar="V2")
-@common_options
+@read_options
 def command(model_type: str, model_id: str, name: str, old: int, new: int) -> None:
     """Show what changed between two versions: by member for JSON, by line for text."""
     import difflib

@@ -10,14 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from mire.api import Store
-    from mire.flow.datastore import Datastore
+    from mire.flow.datastore import Datastore, Lifecycle
     from mire.plan.config import Flags
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,6 +27,7 @@ _BROKEN_PIPE = 141
 
 _CLEAR_LINE = "\r\x1b[K"
 _WORTH_SHOWING = 1_000
+_OBJECTS_APART = 25
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -39,7 +40,17 @@ class Settings:
     datastore: str | None = None
     lock_timeout_s: float | None = None
     sync_timeout_s: float | None = None
+    max_age_s: float | None = None
     has_progress: bool = False
+    lifecycles: list["Lifecycle"] = field(default_factory=list)
+    """Of the datastores that were opened: they may have something to say at the end."""
+
+    def take_notices(self) -> list[str]:
+        """What there is to say, once."""
+        said = [notice for lifecycle in self.lifecycles for notice in lifecycle.notices]
+        for lifecycle in self.lifecycles:
+            lifecycle.notices.clear()
+        return said
 
 
 def settings() -> Settings:
@@ -71,15 +82,36 @@ _COMMON: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
+_READ: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (
+        "max_age_s",
+        "--max-age",
+        {
+            "type": click.FloatRange(min=0),
+            "metavar": "SECONDS",
+            "help": "Pull first if the cache is older than that (default: ask no remote).",
+        },
+    ),
+)
+
+
 def common_options(command: F) -> F:
     """Add the common options; the last one given wins, before or after the command's name."""
+    return _with_options(command, _COMMON)
 
+
+def read_options(command: F) -> F:
+    """Add the common options, and those of commands that only read."""
+    return _with_options(command, (*_READ, *_COMMON))
+
+
+def _with_options(command: F, chosen: Sequence[tuple[str, str, dict[str, Any]]]) -> F:
     def remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         del context
         if value is not None and value is not False and parameter.name is not None:
             setattr(settings(), parameter.name, value)
 
-    for name, flag, options in reversed(_COMMON):
+    for name, flag, options in reversed(chosen):
         command = click.option(
             flag, name, expose_value=False, callback=remember, is_eager=True, default=None, **options
         )(command)
@@ -102,10 +134,23 @@ def repo_dir() -> str:
 
 
 def open_datastore(*, check: bool = True) -> "Datastore":
-    """The datastore of this invocation."""
+    """The datastore of this invocation; a cache that is older than was asked for is refreshed first."""
     from mire.flow.datastore import open_datastore as open_it
 
-    return open_it(repo_dir(), flags=flags(), check=check)
+    ds = open_it(repo_dir(), flags=flags(), check=check)
+    if ds.lifecycle is not None:
+        settings().lifecycles.append(ds.lifecycle)
+        _refresh(ds, ds.lifecycle)
+    return ds
+
+
+def _refresh(ds: "Datastore", lifecycle: "Lifecycle") -> None:
+    from mire.flow.sync import refresh_older
+
+    max_age_s = settings().max_age_s
+    notice = None if max_age_s is None else refresh_older(ds, max_age_s)
+    if notice is not None:
+        lifecycle.notices.append(notice)
 
 
 def open_store() -> "Store":
@@ -201,9 +246,32 @@ def notices(lines: Iterable[str]) -> None:
 
 def progress(count: int) -> None:
     """Show how far a long reading of files is, on a terminal."""
-    if count >= _WORTH_SHOWING and sys.stderr is not None and sys.stderr.isatty():
-        settings().has_progress = True
-        click.echo(f"{_CLEAR_LINE}reading versions: {count}", nl=False, err=True)
+    if count >= _WORTH_SHOWING:
+        _show_progress(settings(), f"reading versions: {count}")
+
+
+def sync_progress() -> Callable[[int], None]:
+    """What shows how far a sync is, on a terminal; it is called by other threads."""
+    given = settings()
+
+    def show(count: int) -> None:
+        if count % _OBJECTS_APART == 0:
+            _show_progress(given, f"syncing: {count} objects")
+
+    return show
+
+
+def _show_progress(given: Settings, text: str) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        given.has_progress = True
+        click.echo(f"{_CLEAR_LINE}{text}", nl=False, err=True)
+
+
+def nothing(text: str, ds: "Datastore") -> str:
+    """What is said of an empty answer: in a cache that was never filled, why it is empty."""
+    from mire.flow.age import hint_never_pulled
+
+    return f"{text}{hint_never_pulled(ds)}"
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mire.cli.face import common_options, emit, open_store, settings, size_text, write_out
+from mire.cli.face import emit, open_store, read_options, settings, size_text, write_out
 
 if TYPE_CHECKING:
     from mire.flow.read import Artifact
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="NAME")
 @click.option("--version", type=int, metavar="N", help="A version by number (default: the latest).")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE (replaced as a whole) instead of stdout.")
-@common_options
+@read_options
 def command(model_type: str, model_id: str, name: str, version: int | None, output: str | None) -> None:
     """Print the content of NAME, byte for byte.
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mire.cli.face import common_options, emit, open_store, plain, table
+from mire.cli.face import emit, nothing, open_store, plain, read_options, table
 
 if TYPE_CHECKING:
     from mire.api import Store
@@ -19,14 +19,15 @@ KINDS = ("output", "run", "audit")
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, newest first."
 )
-@common_options
+@read_options
 def command(kind: str | None, since: str | None, limit: int) -> None:
     """Show method executions, workflow runs and audit events, newest first."""
     from mire.flow.record import time_of
     from mire.model.instant import parse_instant
 
     start = None if since is None else parse_instant(since, "--since")
-    events, damaged = _collect(open_store(), kind)
+    store = open_store()
+    events, damaged = _collect(store, kind)
     events = [event for event in events if start is None or time_of(event["time"] or None) >= time_of(start)]
     events.sort(key=lambda event: time_of(event["time"] or None), reverse=True)
     shown = events[:limit]
@@ -35,7 +36,8 @@ def command(kind: str | None, since: str | None, limit: int) -> None:
         "total": len(events),
         "damaged": [{"path": item.path, "message": item.message} for item in damaged],
     }
-    emit("log", document, lambda: _text(shown, len(events), damaged))
+    none = "nothing recorded yet"
+    emit("log", document, lambda: _text(shown, len(events), damaged) or nothing(none, store.datastore))
 
 
 def _collect(store: "Store", kind: str | None) -> tuple[list[dict[str, Any]], list["Damaged"]]:
@@ -84,7 +86,7 @@ def _collect(store: "Store", kind: str | None) -> tuple[list[dict[str, Any]], li
 
 def _text(shown: list[dict[str, Any]], total: int, damaged: list["Damaged"]) -> str:
     if not shown and not damaged:
-        return "nothing recorded yet"
+        return ""
     lines = [table(["TIME", "KIND", "WHAT", "STATUS"], [[e["time"], e["kind"], e["what"], e["status"]] for e in shown])]
     if total > len(shown):
         lines.append(f"({total - len(shown)} more: raise --limit)")

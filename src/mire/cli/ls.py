@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mire.cli.face import common_options, emit, open_store, size_text, table
+from mire.cli.face import emit, nothing, open_store, read_options, size_text, table
 
 if TYPE_CHECKING:
     from mire.flow.read import Row
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @click.argument("model_type", required=False, metavar="[TYPE")
 @click.argument("model_id", required=False, metavar="[ID]]")
 @click.option("--all", "show_all", is_flag=True, help="Also names that were deleted or renamed away.")
-@common_options
+@read_options
 def command(model_type: str | None, model_id: str | None, show_all: bool) -> None:
     """List models (of TYPE and the types below it), or the data names of one model."""
     store = open_store()
@@ -22,7 +22,8 @@ def command(model_type: str | None, model_id: str | None, show_all: bool) -> Non
         model = store.model(model_type, model_id)
         rows = [row for row in model.names() if show_all or row.metadata is None or row.metadata.is_active]
         document = {"modelType": model.type, "modelId": model.id, "items": [_item(row) for row in rows]}
-        emit("ls", document, lambda: _names(rows) if rows else f"{model.ref} has no data")
+        none = f"{model.ref} has no data"
+        emit("ls", document, lambda: _names(rows) if rows else nothing(none, store.datastore))
         return
     models = [
         {
@@ -35,7 +36,11 @@ def command(model_type: str | None, model_id: str | None, show_all: bool) -> Non
     emit(
         "ls",
         {"models": models},
-        lambda: table(["TYPE", "ID", "NAMES"], [list(m.values()) for m in models]) if models else "no models yet",
+        lambda: (
+            table(["TYPE", "ID", "NAMES"], [list(m.values()) for m in models])
+            if models
+            else nothing("no models yet", store.datastore)
+        ),
     )
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import click
 
 from mire import __version__
-from mire.cli.face import common_options, json_text, plain
+from mire.cli.face import Settings, common_options, json_text, notices, plain
 from mire.errors import InternalError, MireError
 
 COMMANDS = (
     "init",
+    "setup",
     "put",
     "append",
     "get",
@@ -32,11 +33,17 @@ COMMANDS = (
     "search",
     "usage",
     "log",
+    "push",
+    "pull",
+    "sync",
+    "hydrate",
     "retain",
     "prune",
     "hold",
     "catalog",
     "status",
+    "verify",
+    "index",
     "doctor",
     "backends",
     "lock",
@@ -91,11 +98,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str], *, is_json: bool) -> int:
+    given = Settings()
     try:
         # Without its own exit handling click hands back the code a command asked for.
-        code = mire.main(args=arguments, prog_name="mire", standalone_mode=False)
+        code = mire.main(args=arguments, prog_name="mire", standalone_mode=False, obj=given)
     except MireError as error:
-        return _report(error.document(), is_json=is_json)
+        return _report(_with_notices(error.document(), given, is_json=is_json), is_json=is_json)
     except click.exceptions.NoArgsIsHelpError as error:
         if is_json:
             return _report(
@@ -115,7 +123,17 @@ def _run(arguments: list[str], *, is_json: bool) -> int:
             f"a bug in mire: {type(error).__name__}: {error}; run again with MIRE_DEBUG=1 and report it"
         )
         return _report(found.document(), is_json=is_json)
+    notices(given.take_notices())
     return code if isinstance(code, int) else 0
+
+
+def _with_notices(document: dict[str, object], given: Settings, *, is_json: bool) -> dict[str, object]:
+    """An error with what else there is to say: inside its one document, or in lines before it."""
+    said = given.take_notices()
+    if is_json:
+        return {**document, "notices": said} if said else document
+    notices(said)
+    return document
 
 
 def _see_help(error: click.ClickException) -> str:

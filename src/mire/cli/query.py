@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from mire.cli.face import common_options, emit, facts, notices, open_datastore, plain, progress, size_text, table
+from mire.cli.face import emit, facts, nothing, notices, open_datastore, plain, progress, read_options, size_text, table
 
 
 @click.command("query", short_help="Find versions by a CEL predicate.")
@@ -20,7 +20,7 @@ from mire.cli.face import common_options, emit, facts, notices, open_datastore, 
 @click.option("--strict", is_flag=True, help="A missing tag or attribute is an error instead of no match.")
 @click.option("--fresh", is_flag=True, help="Look at the files first, however large the store.")
 @click.option("--explain", is_flag=True, help="Show what goes to SQL and what is evaluated, and do nothing.")
-@common_options
+@read_options
 def command(
     predicate: str,
     select: str | None,
@@ -62,7 +62,8 @@ def command(
         found = explain_it(asked)
         emit("query", {"explain": found}, lambda: _explained(found))
         return
-    answer = query(open_datastore(), asked, force=fresh, workers=os.cpu_count() or 1, progress=progress)
+    ds = open_datastore()
+    answer = query(ds, asked, force=fresh, workers=os.cpu_count() or 1, progress=progress)
     notices([*answer.notices, *(f"not judged: {problem}" for problem in answer.problems)])
     document = {
         "predicate": predicate,
@@ -72,7 +73,7 @@ def command(
         "cursor": answer.cursor,
         "problems": answer.problems,
     }
-    emit("query", document, lambda: _text(answer.rows, is_selected=select is not None))
+    emit("query", document, lambda: _text(answer.rows, is_selected=select is not None) or nothing("nothing found", ds))
     if answer.cursor is not None:
         notices([f"more: raise --limit, or go on with --cursor {answer.cursor}"])
 
@@ -87,7 +88,7 @@ def _text(rows: list[Any], *, is_selected: bool) -> str:
     import json
 
     if not rows:
-        return "nothing found"
+        return ""
     if is_selected:
         lines = [plain(row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)) for row in rows]
     else:

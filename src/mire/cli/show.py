@@ -2,7 +2,7 @@
 
 import click
 
-from mire.cli.face import common_options, emit, facts, open_store, size_text
+from mire.cli.face import emit, facts, open_store, read_options, size_text
 
 
 @click.command("show")
@@ -10,7 +10,7 @@ from mire.cli.face import common_options, emit, facts, open_store, size_text
 @click.argument("model_id", metavar="ID")
 @click.argument("name", metavar="NAME")
 @click.option("--version", type=int, metavar="N", help="A version by number (default: the latest).")
-@common_options
+@read_options
 def command(model_type: str, model_id: str, name: str, version: int | None) -> None:
     """Show what is known about NAME."""
     from mire.wire.metadata import metadata_document

@@ -4,17 +4,18 @@ import os
 
 import click
 
-from mire.cli.face import common_options, emit, open_datastore, progress, size_text, table
+from mire.cli.face import emit, nothing, open_datastore, progress, read_options, size_text, table
 
 
 @click.command("usage")
 @click.option("--by", type=click.Choice(["type", "model", "name"]), default="type", show_default=True)
-@common_options
+@read_options
 def command(by: str) -> None:
     """Show how many bytes and versions there are, by type, model or name, largest first."""
     from mire.flow.usage import usage
 
-    lines = usage(open_datastore(), by, workers=os.cpu_count() or 1, progress=progress)
+    ds = open_datastore()
+    lines = usage(ds, by, workers=os.cpu_count() or 1, progress=progress)
     labels = ("modelType", "modelId", "name")
     document = {
         "by": by,
@@ -32,4 +33,4 @@ def command(by: str) -> None:
     }
     columns = [*("TYPE", "ID", "NAME")[: len(lines[0].key) if lines else 1], "NAMES", "VERSIONS", "SIZE"]
     cells = [[*line.key, line.names, line.versions, size_text(line.size_bytes)] for line in lines]
-    emit("usage", document, lambda: table(columns, cells) if cells else "no data yet")
+    emit("usage", document, lambda: table(columns, cells) if cells else nothing("no data yet", ds))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mire.cli.face import common_options, emit, open_store, size_text, table
+from mire.cli.face import emit, open_store, read_options, size_text, table
 
 if TYPE_CHECKING:
     from mire.model.artifact import Metadata
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @click.argument("model_type", metavar="TYPE")
 @click.argument("model_id", metavar="ID")
 @click.argument("name", metavar="NAME")
-@common_options
+@read_options
 def command(model_type: str, model_id: str, name: str) -> None:
     """List the versions of NAME, newest first."""
     model = open_store().model(model_type, model_id)

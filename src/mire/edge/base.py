@@ -24,6 +24,10 @@ _SELECT: Final = (
 _SELECT_ALL: Final = _SELECT.replace(" JOIN ", " CROSS JOIN ")
 """For whole scans: SQLite would else begin with the small table, and sort everything afterwards."""
 
+_BELOW: Final = "WHERE rel = ? OR (rel > ? AND rel < ?) ORDER BY rel"
+RawRow = tuple[Any, ...]
+"""A row as SQLite gives it: making nouns of all of them would cost more than the walk they are compared with."""
+
 _SHARD = "shard/"
 _WORD = 1 << 64
 
@@ -36,7 +40,7 @@ class Base(StateFile):
         found: dict[str, BaseRow] = {}
         for batch in _batches(rels, _BATCH):
             places = ",".join("?" * len(batch))
-            found.update((row[0], _row(row)) for row in self.rows(f"{_SELECT} WHERE rel IN ({places})", batch))
+            found.update((row[0], row_of(row)) for row in self.rows(f"{_SELECT} WHERE rel IN ({places})", batch))
         return found
 
     def base_below(self, rel: str) -> Iterator[BaseRow]:
@@ -44,17 +48,21 @@ class Base(StateFile):
         if not rel:
             yield from self.all_base()
             return
-        # '0' comes right after '/', so the second range is everything that begins with `rel/`.
-        where = "WHERE rel = ? OR (rel > ? AND rel < ?) ORDER BY rel"
-        yield from map(_row, self.rows(f"{_SELECT} {where}", (rel, f"{rel}/", f"{rel}0")))
+        yield from map(row_of, self.rows(f"{_SELECT} {_BELOW}", _below(rel)))
 
     def base_in(self, partition: str) -> Iterator[BaseRow]:
         """The rows of a partition, in order."""
-        yield from map(_row, self.rows(f"{_SELECT} WHERE name = ? ORDER BY rel", (partition,)))
+        yield from map(row_of, self.rows(f"{_SELECT} WHERE name = ? ORDER BY rel", (partition,)))
 
     def all_base(self) -> Iterator[BaseRow]:
         """All rows, in order, one by one."""
-        yield from map(_row, self.rows(f"{_SELECT_ALL} ORDER BY rel"))
+        yield from map(row_of, self.rows(f"{_SELECT_ALL} ORDER BY rel"))
+
+    def raw_base(self, rel: str = "") -> Iterator[tuple[str, RawRow]]:
+        """The rows at and below a path, in order, cheaply: `row_of` makes one, `numbers_in` tells of which file."""
+        if rel:
+            return ((values[0], values) for values in self.rows(f"{_SELECT} {_BELOW}", _below(rel)))
+        return ((values[0], values) for values in self.rows(f"{_SELECT_ALL} ORDER BY rel"))
 
     def base_count(self) -> int:
         """How many rows there are."""
@@ -63,9 +71,7 @@ class Base(StateFile):
 
     def unhydrated(self) -> Iterator[BaseRow]:
         """The rows of files whose content is not here, in order."""
-        yield from map(
-            _row, self.rows(f"{_SELECT.replace(' JOIN ', ' CROSS JOIN ')} WHERE mtime_ns IS NULL ORDER BY rel")
-        )
+        yield from map(row_of, self.rows(f"{_SELECT_ALL} WHERE mtime_ns IS NULL ORDER BY rel"))
 
     def agree(self, rows: Iterable[BaseRow]) -> None:
         """Record what was agreed on, replacing what was known of these paths."""
@@ -117,7 +123,18 @@ class Base(StateFile):
         return int(row[0]) if row else 0
 
 
-def _row(values: tuple[Any, ...]) -> BaseRow:
+def _below(rel: str) -> tuple[str, str, str]:
+    # '0' comes right after '/', so the range is everything that begins with `rel/`.
+    return rel, f"{rel}/", f"{rel}0"
+
+
+def numbers_in(values: RawRow) -> tuple[tuple[Any, ...], int]:
+    """Of which file (mtime_ns, ctime_ns, size, inode) a row is, and when that was looked at."""
+    return values[6:10], values[10]
+
+
+def row_of(values: RawRow) -> BaseRow:
+    """A row as a noun."""
     rel, entry, size, sha256, modified, partition, mtime_ns, ctime_ns, file_size, inode, looked_ns = values
     identity = None if mtime_ns is None else FileIdentity(mtime_ns, ctime_ns, file_size, inode % _WORD)
     return BaseRow(

@@ -9,7 +9,7 @@ happened is `Unknown`.
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from datetime import timedelta
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -17,23 +17,23 @@ import obstore
 from obstore.exceptions import BaseError as ObstoreError
 from obstore.exceptions import NotModifiedError
 
-from mire.edge import files, foreign
+from mire.edge import foreign
 from mire.edge.foreign import Failure, Place, Trouble
 from mire.edge.key import check_key
 from mire.edge.limits import PART_BYTES
-from mire.edge.remote import Absent, Body, Condition, Matches, Properties, Refused, Stat, Stored, Stream, Unknown
+from mire.edge.remote import Absent, Body, Condition, Level, Matches, Properties, Refused, Stat, Stored, Stream, Unknown
 from mire.errors import ConfigError, MireError, NotFoundError, RemoteError, shown
-from mire.model.release import VERSION
 
-CONNECT_TIMEOUT: Final = timedelta(seconds=3)
-_STREAM_TIMEOUT: Final = timedelta(days=1)
-_IDLE_TIMEOUT: Final = timedelta(seconds=15)
 _PARTS_AT_ONCE: Final = 4
 _CHUNK_BYTES: Final = 1 << 20
 _TOKEN: Final = "mire-token"  # noqa: S105 - the name of a member, not a secret
-_FOREIGN: Final = (ObstoreError, FileNotFoundError, ValueError)
+_FOREIGN: Final = (ObstoreError, FileNotFoundError, NotImplementedError, ValueError)
 _PRECONDITION = 412
 _MISSING = 404
+
+
+class BrokenListingError(Exception):
+    """A page of a listing that cannot be read or followed."""
 
 
 class BucketRemote(ABC):
@@ -171,6 +171,20 @@ class BucketRemote(ABC):
         """Copy an object inside the store, replacing what is there."""
         self._call(check_key(source), obstore.copy, self._store(), source, check_key(target))
 
+    def _checked_pages(self, prefix: str, pages: Iterator[Level]) -> Iterator[Level]:
+        try:
+            yield from pages
+        except BrokenListingError as error:
+            why = str(error)
+        else:
+            return
+        raise RemoteError(
+            f"cannot list {shown(prefix)} in {self.place.name} at {self.place.endpoint}: {why}; try again",
+            kind="broken_listing",
+            transient=True,
+            prefix=prefix,
+        )
+
     def _exists(self, key: str) -> bool:
         try:
             self.head(key)
@@ -184,7 +198,17 @@ class BucketRemote(ABC):
             with self._opening:
                 store = self._stores.get(for_streams)
                 if store is None:
-                    store = self._stores[for_streams] = self._open(for_streams=for_streams)
+                    store = self._stores[for_streams] = self._opened(for_streams=for_streams)
+        return store
+
+    def _opened(self, *, for_streams: bool) -> Any:
+        store = self._try(partial(self._open, for_streams=for_streams))
+        if isinstance(store, Failure):
+            # obstore reads the environment by itself, with names and rules of its own.
+            raise ConfigError(
+                f"{self.place.name} cannot be opened: see its settings, and the variables of the environment for it",
+                kind="unusable",
+            )
         return store
 
     def _call(self, key: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -261,21 +285,3 @@ class _Source:
         except BaseException as error:
             self.error = error
             raise
-
-
-def client_options(place: Place, ca_file: str | None, *, for_streams: bool) -> Any:
-    """How obstore connects: one limit for small requests as a whole, another for the pauses of long ones."""
-    limit = timedelta(milliseconds=place.timeout_ms)
-    options: dict[str, Any] = {
-        "allow_http": place.endpoint.startswith("http://"),
-        "connect_timeout": min(CONNECT_TIMEOUT, limit),
-        "pool_idle_timeout": _IDLE_TIMEOUT,
-        "user_agent": f"mire/{VERSION}",
-        **({"timeout": _STREAM_TIMEOUT, "read_timeout": limit} if for_streams else {"timeout": limit}),
-    }
-    if ca_file is not None:
-        pem = files.read_file(ca_file)
-        if pem is None or b"-----BEGIN CERTIFICATE-----" not in pem:
-            raise ConfigError(f"{shown(ca_file)} has no certificate: name a PEM file of CA certificates", path=ca_file)
-        options["root_certificate"] = pem
-    return options

@@ -115,6 +115,8 @@ def failure_of(error: BaseException) -> Failure:
         return Failure(_trouble_of(found[1], debug[found.end() :]))
     if isinstance(error, FileNotFoundError):
         return answered(404, "")
+    if isinstance(error, NotImplementedError):
+        return answered(501, "")
     return Failure(Trouble.OTHER, detail=type(error).__name__)
 
 

@@ -1,6 +1,6 @@
 """The Google side of GCS: credentials, sessions, and the errors of Google's libraries.
 
-Owns: what is asked of google.auth and google.cloud.storage.
+Owns: what is asked of google.auth.
 Must not know: objects.
 Keeps: no token leaves this module, except into the call that sends it. Asking for credentials ends within seconds,
 also where nothing answers at the metadata address. Without authentication nobody is asked for anything.
@@ -10,7 +10,7 @@ import functools
 import warnings
 from typing import Any, Final
 
-from mire.edge.foreign import Failure, Trouble, answered, keep_quiet
+from mire.edge.foreign import Failure, Trouble, keep_quiet
 
 ADVICE: Final = "run 'gcloud auth application-default login' or set GOOGLE_APPLICATION_CREDENTIALS"
 _SCOPES: Final = ("https://www.googleapis.com/auth/devstorage.read_write",)
@@ -34,12 +34,7 @@ _BY_NAME: Final = {
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What an error of google.cloud.storage, google.auth or requests says."""
-    code = getattr(error, "code", None)
-    if isinstance(code, int) and code:
-        details = getattr(error, "errors", None) or [{}]
-        reason = details[0].get("reason", "") if isinstance(details[0], dict) else ""
-        return answered(int(code), _xml_code(int(code), str(reason)))
+    """What an error of google.auth or requests says."""
     names = [each.__name__ for each in type(error).__mro__]
     if "RefreshError" in names and "invalid_grant" in str(error):
         return Failure(Trouble.EXPIRED, detail="invalid_grant")
@@ -53,22 +48,12 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(Trouble.OTHER, detail=names[0])
 
 
-def _xml_code(status: int, reason: str) -> str:
-    # The JSON interface says `notFound` of objects and buckets alike; who asks knows which it is.
-    return "" if status in (404, 412) else reason
-
-
 def foreign_errors() -> tuple[type[BaseException], ...]:
-    """What calls of google.cloud.storage may raise."""
-    import google.api_core.exceptions  # noqa: PLC0415 - takes long to import
-    import google.auth.exceptions  # noqa: PLC0415 - as above
+    """What google.auth and requests may raise."""
+    import google.auth.exceptions  # noqa: PLC0415 - takes long to import
     import requests.exceptions  # noqa: PLC0415 - as above
 
-    return (
-        google.api_core.exceptions.GoogleAPIError,
-        google.auth.exceptions.GoogleAuthError,
-        requests.exceptions.RequestException,
-    )
+    return google.auth.exceptions.GoogleAuthError, requests.exceptions.RequestException
 
 
 class Nobody:
@@ -80,7 +65,7 @@ class Nobody:
 
 
 class Credentials:
-    """Application default credentials, for obstore and for google.cloud.storage."""
+    """Application default credentials, for obstore and for sessions."""
 
     def __init__(self) -> None:
         self._provider: Any = None
@@ -144,26 +129,18 @@ def _of_credentials(error: BaseException) -> Failure:
     return Failure(Trouble.CREDENTIALS, detail="none found" if is_missing else failure.detail)
 
 
-def storage_client(credentials: Any, project: str | None, endpoint: str | None, ca_file: str | None) -> Any:
-    """A client of google.cloud.storage; without credentials it is anonymous."""
+def session_of(credentials: Credentials | None, ca_file: str | None) -> Any:
+    """A session of requests that sends credentials, or none."""
     import google.auth.credentials  # noqa: PLC0415 - takes long to import
     import google.auth.transport.requests  # noqa: PLC0415 - as above
-    import google.cloud.storage  # noqa: PLC0415 - as above
 
     keep_quiet("google")
-    if credentials is None:
-        anonymous: Any = google.auth.credentials.AnonymousCredentials
-        credentials = anonymous()
+    anonymous: Any = google.auth.credentials.AnonymousCredentials
     authorized: Any = google.auth.transport.requests.AuthorizedSession
-    session = authorized(credentials)
+    session = authorized(anonymous() if credentials is None else credentials.google)
     if ca_file is not None:
         _trust(session, ca_file)
-    return google.cloud.storage.Client(
-        project=project or "none",
-        credentials=credentials,
-        _http=session,
-        client_options={"api_endpoint": endpoint} if endpoint else None,
-    )
+    return session
 
 
 def _trust(session: Any, ca_file: str) -> None:

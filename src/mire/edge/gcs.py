@@ -1,4 +1,4 @@
-"""Google Cloud Storage: obstore for objects, Google's own client for listings and conditional deletes.
+"""Google Cloud Storage: obstore for objects, its JSON interface for listings and conditional deletes.
 
 Owns: the calls of one bucket.
 Must not know: prefixes, what objects mean, how often to try again.
@@ -13,17 +13,17 @@ from typing import Any, Final
 from obstore.store import GCSStore
 
 from mire.edge import gcp
-from mire.edge.bucket import CONNECT_TIMEOUT, BucketRemote, client_options
+from mire.edge.bucket import BucketRemote
+from mire.edge.connection import client_options
 from mire.edge.foreign import Failure, Place, Trouble, answered, place_endpoint
+from mire.edge.gcsrequest import JsonRequests, pages
 from mire.edge.key import check_key, check_prefix
-from mire.edge.limits import PAGE_KEYS
 from mire.edge.remote import Body, Condition, Level, Matches, Properties, Refused, Removed, Stat, Stored, Unknown
 from mire.errors import MireError
 from mire.model.backend import GcsSettings
 
 _ENDPOINT: Final = "https://storage.googleapis.com"
 
-_FIELDS: Final = "items(name,size,generation,updated),prefixes,nextPageToken"
 _MISSING: Final = 404
 _PRECONDITION: Final = 412
 
@@ -71,10 +71,8 @@ class GcsRemote(BucketRemote):
         )
 
     @functools.cached_property
-    def _client(self) -> Any:
-        credentials = None if self._credentials is None else self._credentials.google
-        endpoint = self.place.endpoint if self._settings.api_endpoint else None
-        return gcp.storage_client(credentials, self._settings.project_id, endpoint, self._settings.ca_file)
+    def _requests(self) -> JsonRequests:
+        return JsonRequests(self.place, self._credentials, self._settings.ca_file)
 
     def _fingerprint(self, meta: Any) -> str | None:
         version: str | None = meta["version"]
@@ -99,11 +97,11 @@ class GcsRemote(BucketRemote):
         return super().put_if(key, data, condition, token=token)
 
     def delete_if(self, key: str, fingerprint: str) -> Removed | Refused | Unknown:
-        """Remove the object only if it has this fingerprint; obstore cannot, Google's client can."""
+        """Remove the object only if it has this fingerprint; obstore cannot."""
         check_key(key)
         if not _is_generation(fingerprint):
             return Refused() if self._exists(key) else Removed()
-        failure = self._ask(lambda client: self._delete(client, key, int(fingerprint)))
+        failure = self._requests.send("DELETE", key, query={"ifGenerationMatch": fingerprint})
         if not isinstance(failure, Failure):
             return Removed()
         if failure.status == _PRECONDITION:
@@ -112,14 +110,10 @@ class GcsRemote(BucketRemote):
             return Refused() if self._exists(key) else Removed()
         return self._unknown_or_raise(failure, self._error(failure, key))
 
-    def _delete(self, client: Any, key: str, generation: int) -> None:
-        blob = client.bucket(self._settings.bucket).blob(key)
-        blob.delete(if_generation_match=generation, timeout=self._timeout, retry=None)
-
     def list(self, prefix: str = "", *, after: str | None = None) -> Iterator[Stat]:
         """The objects below a prefix, by ascending key, 1,000 to a request."""
         check_prefix(prefix)
-        return (stat for page in self._pages(prefix, start=after) for stat in page.objects if stat.key != after)
+        return (stat for page in self._pages(prefix, start=after or "") for stat in page.objects if stat.key != after)
 
     def list_level(self, prefix: str = "") -> Level:
         """One level of the listing."""
@@ -130,41 +124,16 @@ class GcsRemote(BucketRemote):
             objects=tuple(each for page in found for each in page.objects),
         )
 
-    def _pages(self, prefix: str, *, start: str | None = None, delimiter: str | None = None) -> Iterator[Level]:
-        pages = self._listed(lambda client: self._listing(client, prefix, start, delimiter).pages)
-        while (page := self._listed(lambda _: next(pages, None))) is not None:
-            yield Level(prefixes=tuple(page.prefixes), objects=tuple(map(_stat_of, page)))
+    def _pages(self, prefix: str, *, start: str = "", delimiter: str = "") -> Iterator[Level]:
+        def ask(query: dict[str, str]) -> dict[str, Any]:
+            answer = self._requests.send("GET", query=query)
+            if isinstance(answer, Failure):
+                # A listing of what is there is never missing; the bucket is.
+                raise self._error(answered(_MISSING, "NoSuchBucket") if answer.status == _MISSING else answer, None)
+            self._is_bucket_known = True
+            return answer
 
-    def _listing(self, client: Any, prefix: str, start: str | None, delimiter: str | None) -> Any:
-        return client.list_blobs(
-            self._settings.bucket,
-            prefix=prefix or None,
-            start_offset=start,
-            delimiter=delimiter,
-            page_size=PAGE_KEYS,
-            fields=_FIELDS,
-            timeout=self._timeout,
-            retry=None,
-        )
-
-    def _listed(self, call: Callable[[Any], Any]) -> Any:
-        answer = self._ask(call)
-        if isinstance(answer, Failure):
-            is_bucket = answer.status == _MISSING
-            raise self._error(answered(_MISSING, "NoSuchBucket") if is_bucket else answer, None)
-        return answer
-
-    def _ask(self, call: Callable[[Any], Any]) -> Any:
-        """The answer to a call of Google's client, or how it failed."""
-        try:
-            return call(self._client)
-        except gcp.foreign_errors() as error:
-            return gcp.failure_of(error)
-
-    @property
-    def _timeout(self) -> tuple[float, float]:
-        seconds = self._settings.request_timeout_ms / 1000
-        return min(CONNECT_TIMEOUT.total_seconds(), seconds), seconds
+        return self._checked_pages(prefix, pages(ask, prefix, start=start, delimiter=delimiter))
 
     def _error(self, failure: Failure, key: str | None) -> MireError:
         # obstore shows only the text of what went wrong with credentials; they know better themselves.
@@ -182,12 +151,3 @@ class GcsRemote(BucketRemote):
 def _is_generation(fingerprint: str) -> bool:
     """Whether it can be one: zero, to a condition, would mean that there is no object."""
     return fingerprint.isascii() and fingerprint.isdigit() and int(fingerprint) > 0
-
-
-def _stat_of(blob: Any) -> Stat:
-    return Stat(
-        key=blob.name,
-        size_bytes=int(blob.size),
-        fingerprint=str(blob.generation),
-        modified_ms=int(blob.updated.timestamp() * 1000),
-    )

@@ -2,15 +2,18 @@
 
 Owns: one unsigned request to an address, whatever is answered.
 Must not know: what the server stores.
-Keeps: nothing is sent but the address: no credentials, no query.
+Keeps: nothing is sent but the address: no credentials, no query. An answer is waited for only a few seconds: later it
+would tell little about the time.
 """
 
 import ssl
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from mire.edge.connection import CONNECT_TIMEOUT
 from mire.edge.foreign import Failure, Place, Trouble, error_of
 
 
@@ -23,12 +26,13 @@ class _Staying(HTTPRedirectHandler):
 
 def server_time_ms(place: Place, ca_file: str | None) -> float:
     """What the server's clock shows, at a resolution of one second: never ahead of the real one."""
+    limit_ms = min(place.timeout_ms, round(CONNECT_TIMEOUT.total_seconds() * 1000))
     try:
         context = ssl.create_default_context(cafile=ca_file)
         opener = build_opener(_Staying(), HTTPSHandler(context=context))
         request = Request(place.endpoint + "/", method="HEAD")  # noqa: S310 - an endpoint is http or https, as checked
         try:
-            with opener.open(request, timeout=place.timeout_ms / 1000) as answer:
+            with opener.open(request, timeout=limit_ms / 1000) as answer:
                 date = answer.headers["Date"]
         except HTTPError as refused:
             date = refused.headers["Date"]
@@ -36,14 +40,14 @@ def server_time_ms(place: Place, ca_file: str | None) -> float:
         return parsedate_to_datetime(date).timestamp() * 1000
     except (OSError, HTTPException, ValueError, TypeError) as error:
         failure = _failure_of(error)
-    raise error_of(failure, place)
+    raise error_of(failure, replace(place, timeout_ms=limit_ms))
 
 
 def _failure_of(error: Exception) -> Failure:
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, ssl.SSLError):
         return Failure(Trouble.TLS)
-    if isinstance(reason, TimeoutError):
+    if isinstance(error, TimeoutError):  # one that is wrapped happened while connecting
         return Failure(Trouble.TIMEOUT)
     if isinstance(error, (URLError, HTTPException)) or isinstance(reason, ConnectionError):
         return Failure(Trouble.UNREACHABLE)

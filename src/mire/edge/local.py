@@ -19,10 +19,10 @@ from mire.edge import files
 from mire.edge.key import check_key, check_prefix, is_key
 from mire.edge.memory import content_fingerprint_of
 from mire.edge.remote import (
-    Absent,
     Body,
     Condition,
     Level,
+    Matches,
     Properties,
     Refused,
     Removed,
@@ -31,7 +31,7 @@ from mire.edge.remote import (
     Stream,
     Unknown,
 )
-from mire.errors import InputError, NotFoundError, RemoteError, shown
+from mire.errors import DeniedError, InputError, NotFoundError, RemoteError, shown
 from mire.model.names import PRIVATE_PREFIX
 
 _LINKLESS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -96,15 +96,21 @@ class LocalRemote:
     def put_if(
         self, key: str, data: bytes, condition: Condition, *, token: str | None = None
     ) -> Stored | Refused | Unknown:
-        """Store an object if the condition holds; the token is not needed, as no answer is lost here."""
+        """Store an object if the condition holds; tokens are not kept, bytes tell as much."""
         del token
         path = self._path(key)
         with self._temporary(lambda: (data,)) as (temporary, fingerprint), self._guard():
-            if isinstance(condition, Absent):
-                return Stored(fingerprint) if self._link(temporary, path) else Refused()
-            if self._fingerprint_at(key) != condition.fingerprint:
+            if isinstance(condition, Matches) and self._fingerprint_at(key) != condition.fingerprint:
                 return Refused()
-            self._move(temporary, path)
+            try:
+                if isinstance(condition, Matches):
+                    self._move(temporary, path)
+                elif not self._link(temporary, path):
+                    return Refused()
+            except DeniedError:
+                raise
+            except RemoteError as error:  # a disk or share that fails may have done it
+                return Unknown(error)
         return Stored(fingerprint)
 
     def put_stream(self, key: str, open_chunks: Callable[[], Iterable[bytes]]) -> Stored:

@@ -82,6 +82,10 @@ class Retrying(Wrapper):
         self._patience = patience or Patience()
         self._new_token = new_token
 
+    def with_inside(self, wrap: Callable[[Remote], Remote]) -> "Retrying":
+        """The same patience around a wrapper of the remote inside, which then sees every single try."""
+        return Retrying(wrap(self._remote), self._patience, new_token=self._new_token)
+
     def _around(self, operation: str, key: str, call: Callable[[], T]) -> T:
         del operation, key
         tries = _Tries(self._patience)

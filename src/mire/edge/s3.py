@@ -14,14 +14,15 @@ from obstore.store import S3Store
 
 from mire.edge import process
 from mire.edge.aws import AwsSession, Credentials, advice
-from mire.edge.bucket import BucketRemote, client_options
+from mire.edge.bucket import BucketRemote
+from mire.edge.connection import client_options
 from mire.edge.foreign import Failure, Place, Trouble
 from mire.edge.key import check_key, check_prefix
 from mire.edge.remote import Body, Level, Properties, Refused, Removed, Stat, Unknown
 from mire.edge.s3address import Address, address_of
-from mire.edge.s3list import BrokenListingError, Page, pages
+from mire.edge.s3list import pages
 from mire.edge.s3request import SignedRequests
-from mire.errors import MireError, RemoteError, shown
+from mire.errors import MireError, RemoteError
 from mire.model.backend import S3Settings
 
 _MISSING: Final = 404
@@ -43,7 +44,10 @@ class S3Remote(BucketRemote):
 
     @property
     def properties(self) -> Properties:
-        """What this remote can do, if the store is as good as it should be: `mire doctor` proves it."""
+        """What this remote can do, if the store is as good as it should be: `mire doctor` proves it.
+
+        Fingerprints are those of the content for objects stored in one part and not encrypted with a KMS key.
+        """
         return Properties(
             name=f"s3://{self._settings.bucket}",
             conditional_put=True,
@@ -78,6 +82,10 @@ class S3Remote(BucketRemote):
             aws_endpoint_url_s3=address.bucket_url,
             virtual_hosted_style_request=address.is_virtual,
             region=address.region,
+            # Said here, because obstore would take these from the environment.
+            skip_signature=False,
+            conditional_put="etag",
+            s3_express=self._settings.bucket.endswith("--x-s3"),
             disable_bulk_delete=True,
             client_options=client_options(address.place, address.ca_file, for_streams=for_streams),
             retry_config={"max_retries": 0},
@@ -145,7 +153,7 @@ class S3Remote(BucketRemote):
             objects=tuple(sorted((each for page in found for each in page.objects), key=lambda stat: stat.key)),
         )
 
-    def _pages(self, prefix: str, *, after: str = "", delimiter: str = "") -> Iterator[Page]:
+    def _pages(self, prefix: str, *, after: str = "", delimiter: str = "") -> Iterator[Level]:
         def ask(query: dict[str, str]) -> bytes:
             answer = self._requests.send("GET", query=query)
             if isinstance(answer, Failure):
@@ -153,13 +161,7 @@ class S3Remote(BucketRemote):
             self._is_bucket_known = True
             return answer.body
 
-        try:
-            yield from pages(ask, prefix, after=after, delimiter=delimiter)
-        except BrokenListingError as error:
-            problem = broken_listing(self.place, prefix, str(error))
-        else:
-            return
-        raise problem
+        return self._checked_pages(prefix, pages(ask, prefix, after=after, delimiter=delimiter))
 
     def _error(self, failure: Failure, key: str | None) -> MireError:
         # obstore shows only the text of what went wrong with credentials; they know better themselves.
@@ -176,13 +178,3 @@ class S3Remote(BucketRemote):
 
 def _reopened(settings: S3Settings, quote_etags: bool, is_ordered: bool | None) -> S3Remote:  # noqa: FBT001 - by pickle
     return S3Remote(settings, quote_etags=quote_etags, is_ordered=is_ordered)
-
-
-def broken_listing(place: Place, prefix: str, why: str) -> RemoteError:
-    """A listing that is not what it should be."""
-    return RemoteError(
-        f"cannot list {shown(prefix)} in {place.name} at {place.endpoint}: {why}; try again",
-        kind="broken_listing",
-        transient=True,
-        prefix=prefix,
-    )

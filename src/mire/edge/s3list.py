@@ -12,26 +12,22 @@ from datetime import datetime
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree as ET
 
+from mire.edge.bucket import BrokenListingError
 from mire.edge.limits import PAGE_KEYS
-from mire.edge.remote import Stat
+from mire.edge.remote import Level, Stat
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page of a listing; `following` is the token of the next one."""
 
-    objects: tuple[Stat, ...]
-    prefixes: tuple[str, ...]
+    level: Level
     following: str | None
-
-
-class BrokenListingError(Exception):
-    """A page that cannot be read or followed."""
 
 
 def pages(
     ask: Callable[[dict[str, str]], bytes], prefix: str, *, after: str = "", delimiter: str = ""
-) -> Iterator[Page]:
+) -> Iterator[Level]:
     """The pages of a listing, each asked for when it is wanted; `ask` sends a query and gives the XML."""
     query = {"list-type": "2", "prefix": prefix, "max-keys": str(PAGE_KEYS), "encoding-type": "url"}
     if after:
@@ -41,7 +37,7 @@ def pages(
     following: str | None = None
     while True:
         page = read_page(ask(query))
-        yield page
+        yield page.level
         if page.following is None:
             return
         if page.following == following:
@@ -76,7 +72,7 @@ def read_page(body: bytes) -> Page:
         stats = tuple(_stat_of(row, read) for row in rows)
     except (KeyError, ValueError):
         raise BrokenListingError("the listing has an entry without key, size, time or ETag") from None
-    return Page(stats, tuple(map(read, prefixes)), following)
+    return Page(Level(prefixes=tuple(map(read, prefixes)), objects=stats), following)
 
 
 def _stat_of(row: dict[str, str], read: Callable[[str], str]) -> Stat:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from mire.edge import process
 from mire.edge.aws import AwsSession, failure_of, of_credentials
-from mire.edge.bucket import CONNECT_TIMEOUT
+from mire.edge.connection import CONNECT_TIMEOUT
 from mire.edge.foreign import Failure, Trouble, answered, code_in
 from mire.edge.s3address import Address
 

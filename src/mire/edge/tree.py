@@ -18,6 +18,11 @@ from mire.edge.walk import identity_of
 from mire.errors import InputError, RemoteError, shown
 from mire.model.row import FileIdentity
 
+Numbers = tuple[int, int, int, int]
+"""mtime_ns, ctime_ns, size and inode of a file: what a `FileIdentity` is made of."""
+
+_GOOD_MAX = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -34,14 +39,18 @@ class Tree:
     def __init__(
         self, root: str, is_skipped: Callable[[str], bool], check_path: Callable[[str], str | None] = lambda _: None
     ) -> None:
-        """`is_skipped` says what is nobody's business; `check_path` why a path cannot be used, if so."""
+        """`is_skipped` says what is nobody's business; `check_path` why a path cannot be used, if so.
+
+        Below the first level both go by a path's last name, so that one that was good once is good everywhere.
+        """
         self._root = root
         self._is_skipped = is_skipped
         self._check_path = check_path
+        self._good: set[str] = set()
         self.troubles: list[Trouble] = []
 
-    def files(self, top: str = "") -> Iterator[tuple[str, FileIdentity]]:
-        """The file at a path, or the files below it, by ascending path."""
+    def files(self, top: str = "") -> Iterator[tuple[str, Numbers]]:
+        """The file at a path, or the files below it, by ascending path, each with its identity."""
         status = self._look(top)
         if status is None or (top and self._is_skipped(top)):
             return
@@ -49,7 +58,7 @@ class Tree:
             yield from self._below(os.path.join(self._root, top) if top else self._root, f"{top}/" if top else "")
         elif stat.S_ISREG(status.st_mode):
             if self._is_usable(top):
-                yield top, identity_of(status)
+                yield top, _numbers(status)
         else:
             self._note(top, "special", "is neither a file nor a directory: it is not synced")
 
@@ -80,7 +89,7 @@ class Tree:
                 return None
         return status
 
-    def _below(self, directory: str, prefix: str) -> Iterator[tuple[str, FileIdentity]]:
+    def _below(self, directory: str, prefix: str) -> Iterator[tuple[str, Numbers]]:
         for key, entry in self._listed(directory, prefix):
             if key.endswith("/"):
                 yield from self._below(entry.path, key)
@@ -92,7 +101,7 @@ class Tree:
             except OSError as error:
                 self._note(key, "unreadable", f"cannot be looked at: {_reason(error)}")
             else:
-                yield key, FileIdentity(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+                yield key, _numbers(status)
 
     def _listed(self, directory: str, prefix: str) -> list[tuple[str, os.DirEntry[str]]]:
         """What is in a directory, by path; directories end in a slash, so that what is below them is in order, too."""
@@ -101,7 +110,7 @@ class Tree:
             with os.scandir(directory) as entries:
                 for entry in entries:
                     path = prefix + entry.name
-                    if self._is_skipped(path) or not self._is_usable(path):
+                    if entry.name not in self._good and not self._is_wanted(path, entry.name):
                         continue
                     if entry.is_file(follow_symlinks=False):
                         found.append((path, entry))
@@ -118,6 +127,13 @@ class Tree:
         found.sort(key=_key)
         return found
 
+    def _is_wanted(self, path: str, name: str) -> bool:
+        if self._is_skipped(path) or not self._is_usable(path):
+            return False
+        if "/" in path and len(self._good) < _GOOD_MAX:
+            self._good.add(name)
+        return True
+
     def _is_usable(self, path: str) -> bool:
         reason = self._check_path(path)
         if reason is not None:
@@ -128,6 +144,10 @@ class Tree:
         self, path: str, kind: Literal["link", "special", "name", "unreadable", "vanished"], message: str
     ) -> None:
         self.troubles.append(Trouble(path, kind, f"{shown(path or self._root)} {message}"))
+
+
+def _numbers(status: os.stat_result) -> Numbers:
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def _key(item: tuple[str, object]) -> str:

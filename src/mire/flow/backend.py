@@ -12,17 +12,20 @@ from typing import Any, Final, Generic, TypeVar
 
 from mire.edge import clock, objectstore, plugin, process
 from mire.edge.etags import EitherEtags
+from mire.edge.mounted import Mounted
 from mire.edge.remote import Remote
 from mire.errors import ConfigError, InputError, MireError, MissingBucketError, NotFoundError, RemoteError, shown
-from mire.model.backend import S3Settings, Schema
+from mire.model.backend import FileSettings, S3Settings, Schema
 from mire.model.config import Extension, Filesystem, Target
 from mire.model.names import SOLO
 from mire.plan.backend import (
+    FILE_SCHEMA,
     FILESYSTEM_SCHEMA,
     GCS_SCHEMA,
     S3_SCHEMA,
     TIMEOUT,
     is_type,
+    parse_file,
     parse_filesystem,
     parse_gcs,
     parse_s3,
@@ -32,6 +35,9 @@ from mire.wire.control import control_key
 
 GROUP: Final = "mire.backends"
 """The group of entry points; the name of one is the type of its backend."""
+
+WITNESS: Final = "mire-store"
+"""The control record by which a directory that is set up is known again."""
 
 S = TypeVar("S")
 
@@ -81,14 +87,21 @@ def _open_s3(settings: S3Settings) -> Remote:
     )
 
 
+def _open_file(settings: FileSettings) -> Remote:
+    witness = None if settings.store is None else (control_key(SOLO, WITNESS), settings.store)
+    return Mounted(objectstore.open_local(settings.path), settings.path, witness)
+
+
 FILESYSTEM_BACKEND: Final = Backend(schema=FILESYSTEM_SCHEMA, parse=parse_filesystem, open=objectstore.open_local)
 S3_BACKEND: Final = Backend(schema=S3_SCHEMA, parse=parse_s3, open=_open_s3)
 GCS_BACKEND: Final = Backend(schema=GCS_SCHEMA, parse=parse_gcs, open=objectstore.open_gcs)
+FILE_BACKEND: Final = Backend(schema=FILE_SCHEMA, parse=parse_file, open=_open_file)
 
 OURS: Final = "mire"
 """The package of what is built in."""
 
-_BUILT_IN = tuple(Installed(backend=backend, package=OURS) for backend in (FILESYSTEM_BACKEND, S3_BACKEND, GCS_BACKEND))
+_OURS = (FILESYSTEM_BACKEND, S3_BACKEND, GCS_BACKEND, FILE_BACKEND)
+_BUILT_IN = tuple(Installed(backend=backend, package=OURS) for backend in _OURS)
 
 
 def list_backends() -> tuple[list[Installed], list[Broken]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from mire.edge import clock
+from mire.edge.base import RawRow, numbers_in, row_of
 from mire.edge.state import State
 from mire.edge.tree import Tree, Trouble, hash_file
 from mire.flow.datastore import Datastore
@@ -20,9 +21,9 @@ from mire.flow.mark import open_cache_state
 from mire.model.base import BaseRow
 from mire.model.mark import MarkKind, Pending
 from mire.model.row import FileIdentity
-from mire.plan.change import Pair, absent_of, change_of, paired
+from mire.plan.change import Numbers, absent_of, change_of, is_untouched, paired
 from mire.plan.mark import is_at_or_below, tops_of
-from mire.wire.relpath import check_rel, is_internal
+from mire.wire.relpath import check_rel, is_internal, is_temporary
 
 _NAMESPACE_FILE: Final = ".namespace.json"
 _PASSING: Final = frozenset(("unreadable", "vanished"))
@@ -85,24 +86,33 @@ class Look:
         return [*self._elsewhere, *(self._whole if self.is_complete else ()), *settled]
 
     def __iter__(self) -> Iterator[Local]:
-        for rel, file, base in self._pairs():
+        """What is marked, and whatever else is not certainly as agreed."""
+        for rel, file, raw in self._pairs():
             if self._open and is_at_or_below(rel, self._open):
                 continue
             kind = self._kind_at(rel)
+            if kind is None and file is not None and raw is not None:
+                agreed, looked_ns = numbers_in(raw)
+                if is_untouched(file, agreed, looked_ns, self.looked_ns):
+                    continue
+            base = None if raw is None else row_of(raw)
             if file is not None:
-                change = change_of(file, base, now_ns=self.looked_ns, is_marked=kind is not None)
-                yield Local(rel=rel, here=change, file=file, base=base, is_marked=kind is not None)
+                yield self._present(rel, FileIdentity(*file), base, is_marked=kind is not None)
             elif base is not None and self._is_surely_absent(rel, kind):
                 here = absent_of(base, kind, is_top_gone=kind is not None and self._is_top_gone(rel))
                 yield Local(rel=rel, here=here, file=None, base=base, is_marked=kind is not None)
 
-    def _pairs(self) -> Iterator[Pair]:
+    def _present(self, rel: str, file: FileIdentity, base: BaseRow | None, *, is_marked: bool) -> Local:
+        change = change_of(file, base, now_ns=self.looked_ns, is_marked=is_marked)
+        return Local(rel=rel, here=change, file=file, base=base, is_marked=is_marked)
+
+    def _pairs(self) -> Iterator[tuple[str, Numbers | None, RawRow | None]]:
         if self.is_full:
-            yield from paired(self._tree.files(), self._state.all_base())
+            yield from paired(self._tree.files(), self._state.raw_base())
             return
         tops = [rel for rel in self._marks if not any(top in self._marks for top in tops_of(rel) if top != rel)]
         for top in sorted(tops):
-            yield from paired(self._tree.files(top), self._state.base_below(top))
+            yield from paired(self._tree.files(top), self._state.raw_base(top))
 
     def _kind_at(self, rel: str) -> MarkKind | None:
         if not self._marks:
@@ -164,13 +174,11 @@ def path_in_cache(ds: Datastore, rel: str) -> str:
 
 def _skipping(ds: Datastore) -> Callable[[str], bool]:
     """What no client syncs, and without a namespace of our own also the parts of those who have one."""
-    if ds.config.namespace:
-        return is_internal
-    tier = ds.tier
+    tier, is_solo = ds.tier, not ds.config.namespace
 
     def is_skipped(rel: str) -> bool:
-        if is_internal(rel):
+        if is_internal(rel) or is_temporary(rel):
             return True
-        return "/" not in rel and os.path.lexists(os.path.join(tier, rel, _NAMESPACE_FILE))
+        return is_solo and "/" not in rel and os.path.lexists(os.path.join(tier, rel, _NAMESPACE_FILE))
 
     return is_skipped

@@ -7,39 +7,43 @@ then the touched partitions, then the list with its proof. v2: the touched shard
 leaves an old proof or an old list, never one that vouches for what was not written.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from mire.edge import clock, pool
-from mire.edge.remote import Absent, Condition, Matches, Refused, Stored, Unknown
-from mire.errors import ConflictError, RemoteError
-from mire.flow.heal import heal_partitions
+from mire.errors import ConflictError, FormatError
+from mire.flow.monolith import remember_copy
 from mire.flow.place import META, MONOLITH, Place, shard_key
+from mire.flow.prove import prove
 from mire.flow.reading import (
     AT_ONCE,
     MetaSeen,
-    MonolithSeen,
     Reading,
     ShardSeen,
+    damaged_index,
     fetch_meta,
     fetch_shard,
+    fetch_shards,
     meta_facts,
     read_for,
-    remember_monolith,
+    tag_of_monolith,
 )
-from mire.model.index import Entry, Meta, Proof
+from mire.flow.swap import swap
+from mire.flow.unsettled import keep_unsettled
+from mire.model.index import Entry, Meta
 from mire.model.names import RelPath
 from mire.plan.commit import Changes, plan_commit
 from mire.wire.indextext import IndexText
-from mire.wire.meta import decode_meta, encode_meta
+from mire.wire.meta import COMMIT_SEQ_MAX, encode_meta
 from mire.wire.monolith import decode_monolith, encode_monolith
 from mire.wire.partition import partition_of
 from mire.wire.shard import decode_shard, encode_shard
 
-_TRIES = 20
-_PAUSE_MS = 25.0
-_PAUSE_MAX_MS = 1000.0
+_TRIES: Final = 20
+_PAUSE_MS: Final = 25.0
+_PAUSE_MAX_MS: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +53,40 @@ class Committed:
     lost: tuple[RelPath, ...] = ()
 
 
-def commit(place: Place, changes: Changes, reading: Reading, *, is_fresh_sharded: bool = False) -> Committed:
-    """Publish changes that were decided on a reading; it is read again as often as somebody was faster."""
+def commit(
+    place: Place,
+    changes: Changes,
+    reading: Reading,
+    *,
+    found: Collection[RelPath] = (),
+    is_fresh_sharded: bool = False,
+) -> Committed:
+    """Publish changes that were decided on a reading; it is read again as often as somebody was faster.
+
+    `found` are paths of which the index says what we want already: perhaps we died before we listed their shards.
+    """
+    if not changes.paths and (not found or reading.monolith is not None):
+        return Committed()
+    again = {name for rel in found if (name := partition_of(rel)) is not None}
     for attempt in range(_TRIES):
-        done = _dual(place, changes, reading) if reading.monolith is not None else _sharded(place, changes, reading)
+        if reading.monolith is not None:
+            done = _dual(place, changes, reading)
+        else:
+            done = _sharded(place, changes, reading, again)
         if done is not None:
             return done
-        clock.pause(clock.jitter() * min(_PAUSE_MAX_MS, _PAUSE_MS * 2**attempt))
+        _pause(attempt)
         reading = read_for(place, changes.paths, is_fresh_sharded=is_fresh_sharded)
-    raise ConflictError(
-        f"the index of {place.remote.properties.name} was changed by others {_TRIES} times while we wrote it:"
-        " nothing is lost, push again",
-        kind="busy_index",
+    raise _busy(f"the index of {place.remote.properties.name}")
+
+
+def _pause(attempt: int) -> None:
+    clock.pause(clock.jitter() * min(_PAUSE_MAX_MS, _PAUSE_MS * 2**attempt))
+
+
+def _busy(what: str) -> ConflictError:
+    return ConflictError(
+        f"{what} was changed by others {_TRIES} times while we wrote it: nothing is lost, push again", kind="busy_index"
     )
 
 
@@ -74,67 +100,39 @@ def _dual(place: Place, changes: Changes, reading: Reading) -> Committed | None:
     after, tag = before, seen.tag
     if not merge.is_empty or tag is None:
         data = before.with_changes(merge.upserts, merge.removals, last_pulled=clock.now_instant())
-        stored = _put(place, MONOLITH, data, tag)
+        stored = swap(place, MONOLITH, data, tag)
         if stored is None:
             return None
         after, tag = decode_monolith(data), stored
-    names = {partition_of(rel) for rel in changes.paths} - {None}
-    moved = _prove(place, seen, after, tag, {name for name in names if name is not None})
-    if moved is not None:  # the store was moved to the sharded form by somebody: what counts is said there
-        return _sharded(place, changes, moved)
+    touched = {name for rel in changes.paths if (name := partition_of(rel)) is not None}
+    if not prove(place, seen.tag, after, tag, touched):
+        # Somebody moved the store to shards: what counts is said there.
+        return _sharded(place, changes, Reading(meta=fetch_meta(place), shards=fetch_shards(place, touched)), ())
     if seen.is_same or seen.monolith is None:
-        remember_monolith(place, after.data, tag)
-    place.state.set_facts({"generation": "1"})
+        remember_copy(place, after.data, tag, {"generation": "1"})
+    else:
+        place.state.set_facts({"generation": "1"})
+        if (
+            place.state.fact("monolith") is not None
+        ):  # what we wrote is ahead of the copy that the next is compared with
+            keep_unsettled(place.state, changes.paths)
     return Committed(lost=merge.lost)
 
 
-def _prove(place: Place, seen: MonolithSeen, after: IndexText, tag: str, touched: set[str]) -> Reading | None:
-    """Bring the partitions in step with a monolith we wrote, and say so in the list; a reading if shards count."""
-    meta = _remembered_meta(place, seen.tag) or fetch_meta(place)
-    for _ in range(_TRIES):
-        if meta.is_sharded:
-            return read_for(place, ())
-        names = touched if _proves(meta.meta, seen.tag) else None
-        listed = heal_partitions(place, after, tag, names)
-        if listed is None:
-            return None  # somebody committed after us: they find no proof, and bring everything in step
-        partitions = tuple(dict.fromkeys((*(meta.meta.partitions if meta.meta and names is not None else ()), *listed)))
-        wanted = Meta(
-            version=1,
-            partitions=partitions,
-            proof=Proof(monolith=tag, extra=meta.meta.proof.extra if meta.meta and meta.meta.proof else {}),
-            extra=meta.meta.extra if meta.meta else {},
-        )
-        stored = _put(place, META, encode_meta(wanted), meta.tag)
-        if stored is not None:
-            place.state.set_facts(meta_facts(MetaSeen(meta=wanted, tag=stored, is_same=True)))
+def _sharded(place: Place, changes: Changes, reading: Reading, again: Iterable[str]) -> Committed | None:
+    meta = reading.meta or fetch_meta(place)
+    if meta.meta is None:
+        begun = _begin(place)
+        if begun is None:
             return None
-        meta = fetch_meta(place)
-    return None
-
-
-def _proves(meta: Meta | None, tag: str | None) -> bool:
-    return meta is not None and meta.proof is not None and tag is not None and meta.proof.monolith == tag
-
-
-def _remembered_meta(place: Place, tag: str | None) -> MetaSeen | None:
-    """The list we remember, if it vouches for the monolith we changed: then it need not be read."""
-    known, text = place.state.fact("meta"), place.state.fact("meta_text")
-    if known is None or text is None:
-        return None
-    meta = decode_meta(text.encode(), META)
-    return MetaSeen(meta=meta, tag=known, is_same=True) if _proves(meta, tag) else None
-
-
-def _sharded(place: Place, changes: Changes, reading: Reading) -> Committed | None:
+        meta = begun
     groups: dict[str, set[RelPath]] = {}
     for rel in changes.paths:
         groups.setdefault(partition_of(rel) or "", set()).add(rel)
     lost: list[RelPath] = [*groups.pop("", ())]  # no index can list them
-    meta = reading.meta or fetch_meta(place)
     known = place.state.shard_tags()
     tags: dict[str, str | None] = {}
-    touched: list[str] = []
+    touched = [name for name in again if (seen := reading.shards.get(name)) is not None and seen.tag is not None]
 
     def merged(name: str) -> tuple[ShardSeen, ShardSeen, tuple[RelPath, ...]]:
         return _merge_shard(place, name, changes.only(frozenset(groups[name])), reading.shards.get(name))
@@ -143,11 +141,24 @@ def _sharded(place: Place, changes: Changes, reading: Reading) -> Committed | No
         lost += missed
         if after.tag is not None:
             touched.append(name)
-        # Only what we knew before, plus our own changes, is known now.
-        tags[name] = after.tag if before.tag == known.get(name) else known.get(name)
+        # Only what we knew before, plus our own changes, is known now; else it is read again.
+        tags[name] = after.tag if before.tag == known.get(name) else None
     place.state.set_shard_tags(tags)
-    _list_shards(place, meta, touched)
+    _list_shards(place, meta, touched, known)
     return Committed(lost=tuple(lost))
+
+
+def _begin(place: Place) -> MetaSeen | None:
+    """An empty list, before the first shard: shards that nothing lists are never ours. None: somebody was faster."""
+    meta = Meta(version=2, commit_seq=0)
+    stored = swap(place, META, encode_meta(meta), None)
+    if stored is None:
+        return None
+    if tag_of_monolith(place) is not None:
+        # Somebody began the other form in this very moment. Nobody builds on our list yet, or it is not ours any more.
+        place.remote.delete_if(META, stored)
+        return None
+    return MetaSeen(meta=meta, tag=stored, is_same=True)
 
 
 def _merge_shard(
@@ -155,17 +166,18 @@ def _merge_shard(
 ) -> tuple[ShardSeen, ShardSeen, tuple[RelPath, ...]]:
     before = seen or fetch_shard(place, name)
     for attempt in range(_TRIES):
+        if before.error is not None:
+            raise FormatError(before.error)
         shard = before.shard if before.shard is not None else decode_shard(encode_shard({}), shard_key(name))
         merge = plan_commit(changes, partial(_usable, shard))
         if merge.is_empty:
             return before, before, merge.lost
-        data = shard.with_changes(merge.upserts, merge.removals)
-        stored = _put(place, shard_key(name), data, before.tag)
+        stored = swap(place, shard_key(name), shard.with_changes(merge.upserts, merge.removals), before.tag)
         if stored is not None:
             return before, ShardSeen(shard=None, tag=stored), merge.lost
-        clock.pause(clock.jitter() * min(_PAUSE_MAX_MS, _PAUSE_MS * 2**attempt))
+        _pause(attempt)
         before = fetch_shard(place, name)
-    raise ConflictError(f"the shard {name} was changed by others {_TRIES} times: push again", kind="busy_index")
+    raise _busy(f"the shard {name}")
 
 
 def _usable(shard: IndexText, rel: RelPath) -> Entry | None:
@@ -173,35 +185,26 @@ def _usable(shard: IndexText, rel: RelPath) -> Entry | None:
     return found if isinstance(found, Entry) else None
 
 
-def _list_shards(place: Place, meta: MetaSeen, touched: Iterable[str]) -> None:
-    """Count the commit, and list what was touched."""
+def _list_shards(place: Place, meta: MetaSeen, touched: Collection[str], known: Iterable[str]) -> None:
+    """Count the commit, and list what was touched; what another client dropped from the list comes back, too."""
     for attempt in range(_TRIES):
-        old = meta.meta if meta.meta is not None else Meta(version=2)
+        if not meta.is_sharded or meta.meta is None:
+            raise damaged_index("its list of partitions went away")
+        old = meta.meta
+        dropped = set(known).difference(old.partitions, touched)
+        dropped = {name for name in dropped if next(place.state.base_in(name), None) is not None}
+        back = [name for name, seen in fetch_shards(place, dropped).items() if seen.shard]
         seq = max(old.commit_seq or 0, int(place.state.fact("commit_seq") or 0)) + 1
-        wanted = replace(old, version=2, partitions=(*old.partitions, *touched), commit_seq=seq, proof=None)
-        stored = _put(place, META, encode_meta(wanted), meta.tag)
+        if seq > COMMIT_SEQ_MAX:
+            raise damaged_index(f"its count of commits is {old.commit_seq}, and cannot go on")
+        wanted = replace(old, partitions=(*old.partitions, *touched, *back), commit_seq=seq)
+        stored = swap(place, META, encode_meta(wanted), meta.tag)
         if stored is not None:
             facts: dict[str, str | None] = {"commit_seq": str(seq)}
-            if meta.is_same or meta.meta is None:
+            if meta.is_same:
                 facts |= {"generation": "2", **meta_facts(MetaSeen(meta=wanted, tag=stored, is_same=True))}
             place.state.set_facts(facts)
             return
-        clock.pause(clock.jitter() * min(_PAUSE_MAX_MS, _PAUSE_MS * 2**attempt))
+        _pause(attempt)
         meta = fetch_meta(place)
-    raise ConflictError(f"the list of partitions was changed by others {_TRIES} times: push again", kind="busy_index")
-
-
-def _put(place: Place, key: str, data: bytes, tag: str | None) -> str | None:
-    """Write an index object over the one that was read; its new fingerprint, or None when that is no longer there."""
-    condition: Condition = Absent() if tag is None else Matches(tag)
-    match place.remote.put_if(key, data, condition, token=clock.new_uuid()):
-        case Stored(fingerprint):
-            return fingerprint
-        case Refused():
-            return None
-        case Unknown(error):
-            raise RemoteError(
-                f"whether {key} was written could not be found out: {error.message}; nothing is lost, push again",
-                transient=True,
-                kind="unknown_outcome",
-            )
+    raise _busy("the list of partitions")

@@ -68,6 +68,11 @@ class Datastore:
     """What a cached datastore does around work that writes."""
 
     @property
+    def is_cache(self) -> bool:
+        """Whether others may know more than what is here, until a lock is taken and everything it covers is pulled."""
+        return self.remote is not None
+
+    @property
     def host(self) -> Host:
         """Who locks: this process as it is now, which after a fork is not the one that opened the store."""
         return self.given_host or process.this_host()

@@ -38,7 +38,8 @@ def hold(
 ) -> NameHold:
     """Hold a version, or the whole name with all versions it has and will have; held again, the last word counts."""
     _check_reason(reason)
-    _check_there(ds, model, name, version)
+    if not ds.is_cache:
+        _check_there(ds, model, name, version)
     with hold_models(ds, [model]) as lock:
         settle(ds, model)
         _check_there(ds, model, name, version)
@@ -53,7 +54,8 @@ def hold(
 
 def unhold(ds: Datastore, model: ModelRef, name: DataName, version: Version | None = None) -> NameHold:
     """Release the hold of a version, or the one of the whole name; holds of single versions stay."""
-    _check_held(load_holds(ds, model, name), model, name, version)
+    if not ds.is_cache:
+        _check_held(load_holds(ds, model, name), model, name, version)
     with hold_models(ds, [model]) as lock:
         holds = load_holds(ds, model, name)
         released = _check_held(holds, model, name, version)
@@ -107,7 +109,7 @@ def _check_reason(reason: str | None) -> None:
 def _check_there(ds: Datastore, model: ModelRef, name: DataName, version: Version | None) -> None:
     numbers = versions(ds, model, name)
     if not numbers or (version is not None and version not in numbers):
-        raise not_found(model, name, version)
+        raise not_found(ds, model, name, version)
 
 
 def _check_held(holds: Holds, model: ModelRef, name: DataName, version: Version | None) -> NameHold:

@@ -23,6 +23,7 @@ from mire.model.names import RelPath
 from mire.model.row import FileIdentity
 from mire.plan import threeway
 from mire.plan.change import absent_of, change_of
+from mire.plan.mark import tops_of
 from mire.plan.threeway import Value
 from mire.wire.entry import decode_member, encode_member
 from mire.wire.partition import partition_of
@@ -35,6 +36,8 @@ class Here:
     state: threeway.Here
     identity: FileIdentity | None = None
     value: Value | None = None
+    looked_ns: int = 0
+    """When it was looked at, or a little before."""
 
 
 def tier_path(ds: Datastore, rel: RelPath) -> str:
@@ -77,9 +80,14 @@ def mark_of(ds: Datastore, rel: str, marks: Marks) -> Mark | None:
     return None
 
 
+def is_open_at(ds: Datastore, rel: str, marks: Marks) -> bool:
+    """Whether somebody is writing a path, or something above it, right now."""
+    return any(marks.by_path[top].is_open for top in tops_of(cache_rel(ds, rel)) if top in marks.by_path)
+
+
 def here_of(ds: Datastore, rel: RelPath, row: BaseRow | None, marks: Marks, *, needs_hash: bool = True) -> Here:
     """What happened to a path in the cache."""
-    path = tier_path(ds, rel)
+    path, looked_ns = tier_path(ds, rel), clock.now_ns()
     mark = mark_of(ds, rel, marks)
     identity = _regular(path)
     kind = None if mark is None else mark.kind
@@ -88,14 +96,14 @@ def here_of(ds: Datastore, rel: RelPath, row: BaseRow | None, marks: Marks, *, n
             return Here(state="removed" if kind == "remove" else "missing")
         is_top_gone = mark is not None and mark.path != cache_rel(ds, rel) and not os.path.lexists(_marked(ds, mark))
         return Here(state=absent_of(row, kind, is_top_gone=is_top_gone))
-    change = change_of(identity, row, now_ns=clock.now_ns(), is_marked=mark is not None)
+    change = change_of(identity, row, now_ns=looked_ns, is_marked=mark is not None)
     if change == "same" or (change == "changed" and not needs_hash):
-        return Here(state=change, identity=identity)
+        return Here(state=change, identity=identity, looked_ns=looked_ns)
     hashed = hash_file(path)
     value = Value(size_bytes=hashed.file.size_bytes, sha256=hashed.sha256)
     if change == "hash":
         change = "same" if row is not None and row.sha256 == hashed.sha256 else "changed"
-    return Here(state=change, identity=hashed.file, value=value)
+    return Here(state=change, identity=hashed.file, value=value, looked_ns=looked_ns)
 
 
 def _marked(ds: Datastore, mark: Mark) -> str:
@@ -120,15 +128,27 @@ def entry_of(row: BaseRow) -> Entry | None:
     return found if isinstance(found, Entry) else None
 
 
-def agreed_row(rel: RelPath, entry: Entry, identity: FileIdentity | None) -> BaseRow:
-    """The base row of a path both sides agree on."""
+def agreed_row(
+    rel: RelPath,
+    entry: Entry,
+    identity: FileIdentity | None,
+    *,
+    looked_ns: int,
+    sha256: str | None = None,
+    partition: str | None = None,
+) -> BaseRow:
+    """The base row of a path both sides agree on.
+
+    `looked_ns` is when the file was last known to be that; `sha256` what was found where the entry does not say;
+    `partition` where it is listed if not where the rule says.
+    """
     return BaseRow(
         rel=rel,
         entry=encode_member(rel, entry),
         size_bytes=entry.size_bytes,
-        sha256=entry.sha256,
+        sha256=entry.sha256 or sha256,
         last_modified=entry.last_modified,
-        partition=partition_of(rel) or "",
+        partition=partition or partition_of(rel) or "",
         identity=identity,
-        looked_ns=clock.now_ns(),
+        looked_ns=looked_ns,
     )

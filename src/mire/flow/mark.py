@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from mire.edge.prefixed import Prefixed
 from mire.edge.state import State, open_state
-from mire.errors import MireError, RemoteError, shown
+from mire.errors import InternalError, MireError, RemoteError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.sidecar import settle_marks, show_marks, take_up_marks
 from mire.model.mark import MarkKind, Pending, Ticket
@@ -107,7 +107,7 @@ def acknowledge(ds: Datastore, pending: Pending, paths: Iterable[str], *, is_bul
 def open_cache_state(ds: Datastore) -> AbstractContextManager[State]:
     """The private state of a datastore's cache, bound to its remote and namespace."""
     if ds.remote is None:
-        raise ValueError("a datastore without a remote has no private state")
+        raise InternalError("a datastore without a remote has no private state")
     namespace = ds.config.namespace
     remote = Prefixed(ds.remote, namespace) if namespace else ds.remote
     return open_state(ds.base, remote.properties.name)

@@ -1,85 +1,39 @@
 """Pulling: the cache comes to agree with the index.
 
-Owns: what is brought, replaced and removed in the cache, and the report.
-Must not know: how the index is read, what a file means.
-Keeps: a pull writes nothing remote; it never destroys bytes that exist nowhere else; every file it writes has the size
-and hash the index says; a local copy goes only with proof that its object is gone. The number it reports is exactly
-the files written and removed.
+Owns: what is brought, replaced and removed in the cache.
+Must not know: how the index is read, how files get into their places.
+Keeps: a pull writes nothing remote; a path that could not be dealt with is looked at again, even if the index does not
+move. The number it reports is exactly the files written and removed.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import islice
-from typing import Literal
+from typing import Final
 
-from mire.edge import files, pool, staging, walk
-from mire.errors import MireError, NotFoundError, RemoteError, shown
+from mire.errors import MireError, NotFoundError
+from mire.flow.apply import Action, Pulled, Step, bring, let_go
 from mire.flow.catalog import note_paths
+from mire.flow.conflict import Conflict, keep_theirs, why_of
 from mire.flow.datastore import Datastore
-from mire.flow.delta import Delta, read_changes, read_models
-from mire.flow.local import Here, Marks, agreed_row, entry_of, here_of, load_marks, mark_of, marks_of
+from mire.flow.delta import Delta, now_ms
+from mire.flow.local import agreed_row, entry_of, here_of, is_open_at, load_marks
 from mire.flow.place import Place, open_place
-from mire.flow.transfer import download
+from mire.flow.scoped import read_models
+from mire.flow.sidecar import update_sidecar
+from mire.flow.whole import read_changes
 from mire.model.artifact import ModelRef
 from mire.model.base import BaseRow
-from mire.model.index import Entry
 from mire.model.names import RelPath
 from mire.plan.lazy import is_left_out
-from mire.plan.threeway import Pull, plan_pull_of
+from mire.plan.threeway import plan_pull_of
 from mire.wire.layout import model_dir
 
-_BATCH = 500
-_CONFLICTS = "_index/mire-conflicts"
-_STAGING = "_index/mire-staging"
+__all__ = ["Conflict", "Pulled", "bring_content", "pull"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
-    """A path that both sides changed: ours stays in place, `theirs` says where the remote's bytes were put."""
-
-    rel: RelPath
-    why: str
-    theirs: str | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Pulled:
-    """What a pull did, or would do."""
-
-    written: list[RelPath] = field(default_factory=list)
-    removed: list[RelPath] = field(default_factory=list)
-    left_out: int = 0
-    """Files whose content was left for later."""
-    conflicts: list[Conflict] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
-    is_dry_run: bool = False
-
-    @property
-    def count(self) -> int:
-        """Files of the cache that were written or removed."""
-        return len(self.written) + len(self.removed)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether everything the index says was dealt with."""
-        return not self.conflicts and not self.findings
-
-
-Action = Pull | Literal["note"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """What is to be done about one path."""
-
-    rel: RelPath
-    action: Action
-    entry: Entry | None
-    here: Here
-    row: BaseRow | None
-    generation: int
-    """The marks that were considered: a newer one means that somebody came in between."""
+_BATCH: Final = 500
+_ROUNDS: Final = 3
+"""Times an index is read again because objects were being replaced while it was dealt with."""
 
 
 def pull(
@@ -95,18 +49,37 @@ def pull(
     `full` brings content too; `theirs` lets the remote win where both sides changed, and keeps ours beside the cache.
     """
     done = Pulled(is_dry_run=dry_run)
+    is_full = full or not ds.sync.is_lazy
     with open_place(ds) as place:
-        delta = read_models(place, models) if models else read_changes(place)
-        if delta is not None:
-            done.findings += delta.findings
-            _deal_with(place, delta, done, full=full, theirs=theirs)
-        if full:
+        _follow(place, models, done, full=is_full, theirs=theirs)
+        if is_full:
             _hydrate_rest(place, models, done)
-        if delta is not None and not dry_run and not models and done.is_whole:
-            delta.remember(place)
+        if not dry_run and not models:
+            place.state.set_facts({"pulled_ms": now_ms()})
     if not dry_run:
         note_paths(ds, [*done.written, *done.removed])
     return done
+
+
+def _follow(place: Place, models: Sequence[ModelRef], done: Pulled, *, full: bool, theirs: bool) -> None:
+    """Deal with what the index says, and once more with what moved on meanwhile."""
+    for _ in range(_ROUNDS):
+        delta = read_models(place, models) if models else read_changes(place)
+        if delta is None or _is_no_news(delta, done):
+            return
+        done.notes = delta.findings
+        done.begin_again(delta.entries)
+        _deal_with(place, delta, done, full=full, theirs=theirs)
+        if done.is_dry_run:
+            return
+        delta.remember(place, done.unsettled)
+        if not done.in_flight:
+            return
+
+
+def _is_no_news(delta: Delta, done: Pulled) -> bool:
+    """Whether the index still says of objects that are being replaced what it said a moment ago."""
+    return bool(done.in_flight) and all(delta.entries.get(rel) == entry for rel, entry in done.in_flight.items())
 
 
 def _deal_with(place: Place, delta: Delta, done: Pulled, *, full: bool, theirs: bool) -> None:
@@ -116,181 +89,97 @@ def _deal_with(place: Place, delta: Delta, done: Pulled, *, full: bool, theirs: 
         if done.is_dry_run:
             done.written += [step.rel for step in steps if step.action == "download"]
             done.removed += [step.rel for step in steps if step.action == "remove"]
+            done.conflicts += [
+                Conflict(rel=step.rel, why=why_of(step.here.state, step.entry))
+                for step in steps
+                if step.action == "conflict"
+            ]
         else:
             _carry_out(place, steps, done)
 
 
 def _planned(
     place: Place, rels: Iterable[RelPath], delta: Delta, done: Pulled, *, full: bool, theirs: bool
-) -> Iterator[_Step]:
+) -> Iterator[Step]:
     marks = load_marks(place)
     rows = place.state.base_of(rels)
     for rel in rels:
         row, entry = rows.get(rel), delta.entries[rel]
+        if is_open_at(place.ds, rel, marks):
+            done.leave(rel, "is left alone: it is being written here")
+            continue
         try:
             base = None if row is None else entry_of(row)
             here = here_of(place.ds, rel, row, marks, needs_hash=entry is not None)
         except MireError as error:
-            done.findings.append(f"{shown(rel)} is left alone: {error.message}")
+            done.leave(rel, f"is left alone: {error.message}")
             continue
         action: Action = plan_pull_of(here.state, base, entry, here.value)
-        if action == "conflict" and theirs:
+        is_won = action == "conflict" and theirs
+        if is_won:
             action = "remove" if entry is None else "download"
         if action == "download" and here.state == "missing" and not full and is_left_out(rel):
             done.left_out += 1
             action = "note"
         if action != "nothing":
-            yield _Step(rel=rel, action=action, entry=entry, here=here, row=row, generation=marks.generation)
+            yield Step(
+                rel=rel,
+                action=action,
+                entry=entry,
+                here=here,
+                generation=marks.generation,
+                partition=delta.origins.get(rel),
+                is_ours_kept=is_won,
+            )
 
 
-def _carry_out(place: Place, steps: Sequence[_Step], done: Pulled) -> None:
+def _carry_out(place: Place, steps: Sequence[Step], done: Pulled) -> None:
     """Do what was planned for some paths; what fails is told, and its path stays as it is."""
-    settled: list[BaseRow] = []
-    forgotten: list[RelPath] = []
-    for step in steps:
-        match step.action:
-            case "note" | "agree":
-                assert step.entry is not None  # noqa: S101 - by the plan
-                settled.append(agreed_row(step.rel, step.entry, step.here.identity))
-            case "forget":
-                forgotten.append(step.rel)
-            case _:
-                pass
-    place.state.agree(settled)
-    place.state.forget(forgotten)
-    _bring(place, [step for step in steps if step.action == "download"], done)
-    _let_go(place, [step for step in steps if step.action == "remove"], done)
+    if any(step.action == "note" for step in steps):
+        _show_lazy(place, is_lazy=True)
+    place.state.agree([_agreed(step) for step in steps if step.action in ("note", "agree")])
+    place.state.forget([step.rel for step in steps if step.action == "forget"])
+    bring(place, [step for step in steps if step.action == "download"], done)
+    let_go(place, [step for step in steps if step.action == "remove"], done)
     for step in steps:
         if step.action == "conflict":
-            done.conflicts.append(_keep_both(place, step))
+            _clash(place, step, done)
 
 
-def _bring(place: Place, steps: Sequence[_Step], done: Pulled) -> None:
-    """Download, then put every file that came whole into its place, and remember it."""
-    directory = os.path.join(place.ds.base, _STAGING)
-    files.make_dirs(directory)
+def _agreed(step: Step) -> BaseRow:
+    assert step.entry is not None  # noqa: S101 - by the plan
+    sha256 = None if step.here.value is None else step.here.value.sha256
+    return agreed_row(
+        step.rel,
+        step.entry,
+        step.here.identity,
+        looked_ns=step.here.looked_ns,
+        sha256=sha256,
+        partition=step.partition,
+    )
 
-    def fetch(step: _Step) -> str | MireError:
-        assert step.entry is not None  # noqa: S101 - by the plan
+
+def _clash(place: Place, step: Step, done: Pulled) -> None:
+    """Leave ours in its place, and put theirs beside the cache; the same bytes are no conflict."""
+    why, kept = why_of(step.here.state, step.entry), None
+    if step.entry is not None:
         try:
-            return download(place.remote, step.rel, step.entry, directory)
-        except MireError as error:
-            if isinstance(error, RemoteError) and not error.transient and error.kind != "mismatch":
-                raise
-            return error
-
-    arrived: list[tuple[_Step, str]] = []
-    try:
-        for step, result in pool.run(fetch, steps, at_once=place.ds.sync.pull_concurrency):
-            if isinstance(result, str):
-                arrived.append((step, result))
-            else:
-                done.findings.append(_not_brought(step.rel, result))
-        _put_in_place(place, arrived, done)
-    finally:
-        for _, temporary in arrived:
-            staging.discard(temporary)
-
-
-def _not_brought(rel: RelPath, error: MireError) -> str:
-    if isinstance(error, NotFoundError):
-        return f"{shown(rel)} is in the index, but its object is not there: 'mire verify' shows what can be done"
-    return f"{shown(rel)} was not brought: {error.message}"
-
-
-def _put_in_place(place: Place, arrived: Sequence[tuple[_Step, str]], done: Pulled) -> None:
-    rows: list[BaseRow] = []
-    directories: set[str] = set()
-    # A writer marks before it writes, and marking waits for this transaction: nobody begins in between.
-    with place.state.transaction():
-        marks = marks_of(place.state.pending())
-        for step, temporary in arrived:
-            path = os.path.join(place.ds.tier, step.rel)
-            try:
-                reason = _why_not(place, step, path, marks)
-                if reason is not None:
-                    done.findings.append(f"{shown(step.rel)} is left alone: {reason}")
-                    continue
-                staging.put_in_place(temporary, path)
-            except MireError as error:
-                done.findings.append(f"{shown(step.rel)} was not written: {error.message}")
-                continue
-            directories.add(os.path.dirname(path))
-            assert step.entry is not None  # noqa: S101 - by the plan
-            rows.append(agreed_row(step.rel, step.entry, walk.identity_at(path)))
-            done.written.append(step.rel)
-    staging.sync_dirs(directories)
-    place.state.agree(rows)
-
-
-def _why_not(place: Place, step: _Step, path: str, marks: Marks) -> str | None:
-    """Why a file must not be replaced or removed after all: somebody came in between."""
-    mark = mark_of(place.ds, step.rel, marks)
-    if mark is not None and mark.generation > step.generation:
-        return "it is being changed here"
-    files.check_inside(path, place.ds.tier)
-    if walk.identity_at(path) != step.here.identity:
-        return "it changed here a moment ago"
-    return None
-
-
-def _let_go(place: Place, steps: Sequence[_Step], done: Pulled) -> None:
-    """Remove local copies whose objects are gone from the remote, each with its own proof."""
-
-    def is_gone(step: _Step) -> bool:
-        try:
-            place.remote.head(step.rel)
+            kept = keep_theirs(place, step.rel, step.entry)
         except NotFoundError:
-            return True
-        return False
-
-    proven: list[_Step] = []
-    for step, gone in pool.run(is_gone, steps, at_once=place.ds.sync.pull_concurrency):
-        if gone:
-            proven.append(step)
-        else:
-            done.findings.append(
-                f"{shown(step.rel)} is no longer in the index, but its object is there: the copy here is kept;"
-                " 'mire verify' shows what can be done"
-            )
-    removed: list[RelPath] = []
-    with place.state.transaction():
-        marks = marks_of(place.state.pending())
-        for step in proven:
-            path = os.path.join(place.ds.tier, step.rel)
-            try:
-                reason = _why_not(place, step, path, marks)
-                if reason is None:
-                    files.remove_file(path)
-                    removed.append(step.rel)
-                    continue
-            except MireError as error:
-                reason = error.message
-            done.findings.append(f"{shown(step.rel)} was not removed: {reason}")
-    place.state.forget(removed)
-    done.removed += removed
-    _tidy(place, removed)
+            done.in_flight[step.rel] = step.entry
+        except MireError as error:
+            why = f"{why}; theirs could not be kept: {error.message}"
+    if kept is not None and step.here.value is not None and step.here.value.sha256 == kept.sha256:
+        place.state.agree([_agreed(step)])
+    else:
+        done.conflicts.append(Conflict(rel=step.rel, why=why, theirs=None if kept is None else kept.path))
 
 
-def _tidy(place: Place, removed: Iterable[RelPath]) -> None:
-    """Remove directories that became empty, but never one of the tier's own."""
-    for rel in removed:
-        parts = rel.split("/")[:-1]
-        files.remove_empty([os.path.join(place.ds.tier, *parts[:end]) for end in range(2, len(parts) + 1)])
-
-
-def _keep_both(place: Place, step: _Step) -> Conflict:
-    """Leave ours in its place, and put theirs beside the cache where it can be looked at."""
-    if step.entry is None:
-        return Conflict(rel=step.rel, why="changed here, removed there")
-    why = "removed here, changed there" if step.here.state == "removed" else "changed here and there"
-    theirs = os.path.join(place.ds.base, _CONFLICTS, step.rel)
-    try:
-        files.make_dirs(os.path.dirname(theirs))
-        files.move_file(download(place.remote, step.rel, step.entry, os.path.dirname(theirs)), theirs)
-    except MireError:
-        return Conflict(rel=step.rel, why=why)
-    return Conflict(rel=step.rel, why=why, theirs=theirs)
+def _show_lazy(place: Place, *, is_lazy: bool) -> None:
+    """Tell others who use this cache that files are missing on purpose: they might take them for deleted."""
+    if (place.state.fact("lazy") is not None) != is_lazy:
+        update_sidecar(place.ds, place.state, lambda sidecar: replace(sidecar, lazy_pull_active=is_lazy))
+        place.state.set_facts({"lazy": "1" if is_lazy else None})
 
 
 def _hydrate_rest(place: Place, models: Sequence[ModelRef], done: Pulled) -> None:
@@ -298,6 +187,8 @@ def _hydrate_rest(place: Place, models: Sequence[ModelRef], done: Pulled) -> Non
     below = tuple(f"{model_dir(model)}/" for model in models)
     rels = [RelPath(row.rel) for row in place.state.unhydrated() if not below or row.rel.startswith(below)]
     bring_content(place, rels, done)
+    if not done.is_dry_run and not models and next(place.state.unhydrated(), None) is None:
+        _show_lazy(place, is_lazy=False)
 
 
 def bring_content(place: Place, rels: Iterable[RelPath], done: Pulled) -> None:
@@ -306,15 +197,16 @@ def bring_content(place: Place, rels: Iterable[RelPath], done: Pulled) -> None:
     remaining = iter(rels)
     while batch := list(islice(remaining, _BATCH)):
         steps = []
-        for rel, row in place.state.base_of(batch).items():
-            entry = entry_of(row)
-            here = here_of(place.ds, RelPath(rel), row, marks, needs_hash=False)
-            if entry is not None and here.state == "missing":
-                action: Action = "download"
-                steps.append(
-                    _Step(rel=RelPath(rel), action=action, entry=entry, here=here, row=row, generation=marks.generation)
-                )
+        for text, row in place.state.base_of(batch).items():
+            rel, entry = RelPath(text), entry_of(row)
+            try:
+                here = here_of(place.ds, rel, row, marks, needs_hash=False)
+            except MireError as error:
+                done.leave(rel, f"is left alone: {error.message}")
+                continue
+            if entry is not None and here.state == "missing" and rel not in done.troubles:
+                steps.append(Step(rel=rel, action="download", entry=entry, here=here, generation=marks.generation))
         if done.is_dry_run:
             done.written += [step.rel for step in steps]
         else:
-            _bring(place, steps, done)
+            bring(place, steps, done)

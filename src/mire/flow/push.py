@@ -2,36 +2,39 @@
 
 Owns: the order look, plan, upload, commit, delete, acknowledge; and the report.
 Must not know: the form of the index.
-Keeps: a mark goes only when its change was really committed; objects are stored before the index names them, and
-leave the index before they leave the store; a copy that did not change here is never sent; a failed
-push leaves every mark.
+Keeps: a mark goes only when its change was really committed; objects are stored before the index names them, and leave
+the index before they leave the store; a copy that did not change here is never sent; a failed push leaves every mark.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
-from mire.edge import clock, pool
-from mire.edge.remote import Refused, Removed, Stat, Unknown
+from mire.edge.remote import Stat
 from mire.edge.tree import hash_file
-from mire.errors import MireError, NotFoundError, RemoteError, shown
+from mire.errors import MireError, NotFoundError, shown
 from mire.flow.change import Local, Look, open_look, path_in_cache, resolved
 from mire.flow.commit import commit
+from mire.flow.conflict import Conflict, keep_theirs, why_of
 from mire.flow.datastore import Datastore
 from mire.flow.local import agreed_row, entry_of, tier_path
-from mire.flow.mark import acknowledge, pending_marks
+from mire.flow.mark import acknowledge, mark_all, pending_marks
 from mire.flow.place import Place, open_place
-from mire.flow.pull import Conflict
 from mire.flow.reading import Reading, read_for
-from mire.flow.transfer import Sent, upload
+from mire.flow.send import delete, forget_intents, intend, intended, look_at, send
+from mire.flow.startover import forget_remote
+from mire.flow.transfer import Sent
 from mire.model.base import BaseRow
 from mire.model.index import Entry
 from mire.model.mark import Pending
 from mire.model.names import RelPath
-from mire.plan import threeway
 from mire.plan.commit import Changes
 from mire.plan.mark import tops_of
-from mire.plan.threeway import Value, plan_push_of
+from mire.plan.threeway import Here, Value, plan_push_of
 from mire.wire.partition import partition_of
+
+_ROUNDS: Final = 3
+"""Times a push is planned anew because somebody changed the same paths meanwhile."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +44,8 @@ class Pushed:
     uploaded: list[RelPath] = field(default_factory=list)
     removed: list[RelPath] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
+    resolved: list[Conflict] = field(default_factory=list)
+    """Conflicts that we won, with the place where the remote's version is kept."""
     findings: list[str] = field(default_factory=list)
     is_dry_run: bool = False
 
@@ -60,25 +65,27 @@ class Prepared:
     """What the first half of a push leaves to the second: objects that are stored, and what to say about them."""
 
     pending: Pending
-    settled: set[str]
+    settled: set[str] = field(default_factory=set)
     """Marks of which everything was dealt with."""
-    is_bulk: bool
+    is_bulk: bool = False
     """Whether everything was looked at and dealt with."""
-    same: list[Local]
+    is_full: bool = False
+    ours: bool = False
+    looked_ns: int = 0
+    same: list[Local] = field(default_factory=list)
     reading: Reading | None = None
-    sent: dict[RelPath, Sent] = field(default_factory=dict)
-    removals: dict[RelPath, Stat | None] = field(default_factory=dict)
-    """What is to go, with the object as it was when that was decided."""
     expected: dict[RelPath, Entry | None] = field(default_factory=dict)
+    """What the index said of each path when it was decided about."""
+    sent: dict[RelPath, Sent] = field(default_factory=dict)
+    removals: set[RelPath] = field(default_factory=set)
+    objects: dict[RelPath, Stat] = field(default_factory=dict)
+    """What is to be deleted after the commit, as it was when that was decided."""
     agreed: list[BaseRow] = field(default_factory=list)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """One path that may have to be pushed."""
-
-    rel: RelPath
-    local: Local
+    def unsettle(self, ds: Datastore, rel: RelPath) -> None:
+        """Keep the marks of a path that was not dealt with."""
+        self.settled.difference_update(tops_of(path_in_cache(ds, rel)))
+        self.is_bulk = False
 
 
 def push(
@@ -91,14 +98,13 @@ def push(
 ) -> Pushed:
     """Publish what is marked (`full`: whatever differs); `ours` lets us win where both sides changed.
 
-    `guard` is asked right before the commit, and raises when we may no longer write.
+    `guard` is asked right before a commit, and raises when we may no longer write.
     """
     done = Pushed(is_dry_run=dry_run)
     with open_place(ds) as place:
         prepared = _prepare(place, done, full=full, ours=ours)
         if prepared is not None and not dry_run:
-            guard()
-            _commit(place, prepared, done)
+            _finish(place, prepared, done, guard)
     return done
 
 
@@ -109,108 +115,132 @@ def prepare_push(ds: Datastore, *, full: bool = False, ours: bool = False) -> tu
         return _prepare(place, done, full=full, ours=ours), done
 
 
-def commit_push(ds: Datastore, prepared: Prepared | None, done: Pushed) -> Pushed:
+def commit_push(
+    ds: Datastore, prepared: Prepared | None, done: Pushed, *, guard: Callable[[], None] = lambda: None
+) -> Pushed:
     """The second half: publish what was prepared, however long ago; what changed meanwhile is not touched."""
     if prepared is not None:
         with open_place(ds) as place:
-            _commit(place, prepared, done)
+            _finish(place, prepared, done, guard)
     return done
+
+
+def _finish(place: Place, prepared: Prepared, done: Pushed, guard: Callable[[], None]) -> None:
+    """Commit; paths that somebody changed since they were decided about are looked at and decided about again."""
+    lost: set[RelPath] = set()
+    for _ in range(_ROUNDS):
+        guard()
+        told = len(done.findings)
+        lost = _commit(place, prepared, done)
+        if not lost:
+            return
+        done.conflicts, done.findings = [], done.findings[told:]
+        again = _prepare(place, done, full=prepared.is_full, ours=prepared.ours)
+        if again is None:
+            return
+        prepared = again
+    done.conflicts += [Conflict(rel=rel, why="changed there again and again while it was pushed") for rel in lost]
 
 
 def _prepare(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared | None:
     pending = pending_marks(place.ds)
     if pending.is_clean and not full:
         return None
-    with open_look(place.ds, pending, is_full=full or pending.is_bulk or not pending.is_known) as look:
-        steps = list(_candidates(place, look, done))
-        prepared = Prepared(
-            pending=pending,
-            settled=set(look.settled()),
-            is_bulk=look.is_complete,
-            same=[step.local for step in steps if step.local.here == "same"],
-        )
+    is_full = full or pending.is_bulk or not pending.is_known
+    with open_look(place.ds, pending, is_full=is_full) as look:
+        prepared = Prepared(pending=pending, is_full=full, ours=ours, looked_ns=look.looked_ns)
+        failed: list[tuple[RelPath, str]] = []
+        found = list(_candidates(place, look, done, failed))
+        prepared.settled, prepared.is_bulk = set(look.settled()), look.is_complete
         done.findings += [trouble.message for trouble in look.troubles]
-    changed = [step for step in steps if step.local.here != "same"]
+    for rel, why in failed:
+        _leave(place, prepared, done, rel, why)
+    prepared.same = [local for local in found if local.here == "same"]
+    changed = [local for local in found if local.here != "same"]
     if not changed:
         return prepared
-    prepared.reading = read_for(place, [step.rel for step in changed], is_fresh_sharded=place.ds.sync.is_sharded)
-    uploads: list[_Step] = []
-    removals: list[_Step] = []
-    for step in changed:
-        _decide(place, step, prepared, done, uploads, removals, ours=ours)
+    rels = [RelPath(local.rel) for local in changed]
+    prepared.reading = read_for(place, rels, is_fresh_sharded=place.ds.sync.is_sharded)
+    if prepared.reading.is_new and next(place.state.all_base(), None) is not None and not done.is_dry_run:
+        # Nothing was agreed with a store that knows nothing: everything here is offered again.
+        mark_all(place.ds)
+        forget_remote(place.state)
+        return _prepare(place, done, full=full, ours=ours)
+    uploads = [local for local in changed if _decide(place, local, prepared, done)]
     if done.is_dry_run:
-        done.uploaded += [step.rel for step in uploads]
-        done.removed += [step.rel for step in removals]
+        done.uploaded += [RelPath(local.rel) for local in uploads]
+        done.removed += sorted(prepared.removals)
         return prepared
-    _upload(place, uploads, prepared, done)
-    _look_at_removals(place, removals, prepared)
+    for rel, result in send(place, {RelPath(each.rel): prepared.expected[RelPath(each.rel)] for each in uploads}):
+        if isinstance(result, Sent):
+            prepared.sent[rel] = result
+        else:
+            _leave(place, prepared, done, rel, result.message)
+    going = {rel: entry for rel in prepared.removals if (entry := prepared.expected[rel]) is not None}
+    prepared.objects |= look_at(place, going)
     return prepared
 
 
-def _candidates(place: Place, look: Look, done: Pushed) -> Iterator[_Step]:
-    """What may differ from the base; what cannot be read, or listed in any index, is told and keeps its mark."""
+def _candidates(place: Place, look: Look, done: Pushed, failed: list[tuple[RelPath, str]]) -> Iterator[Local]:
+    """What may differ from the base; what cannot be read, or listed in any index, is told."""
     for local in look:
-        if local.here in ("missing", "same"):
+        if local.here == "missing":
+            continue
+        if local.here == "same":
             # A file that was looked at in vain is remembered as it is now, so that it is not read again.
-            if local.here == "same" and local.is_marked:
-                yield _Step(rel=RelPath(local.rel), local=local)
-            continue
-        if partition_of(local.rel) is None:
+            if local.is_marked:
+                yield local
+        elif partition_of(local.rel) is None:
             done.findings.append(f"{shown(local.rel)} is in no place that an index can list: move it; it is not pushed")
-            continue
-        try:
-            found = resolved(place.ds, local)
-        except MireError as error:
-            done.findings.append(f"{shown(local.rel)} is not pushed: {error.message}")
-            continue
-        yield _Step(rel=RelPath(found.rel), local=found)
+        else:
+            try:
+                yield resolved(place.ds, local)
+            except MireError as error:
+                failed.append((RelPath(local.rel), error.message))
 
 
-def _decide(
-    place: Place,
-    step: _Step,
-    prepared: Prepared,
-    done: Pushed,
-    uploads: list[_Step],
-    removals: list[_Step],
-    *,
-    ours: bool,
-) -> None:
-    local, rel = step.local, step.rel
+def _decide(place: Place, local: Local, prepared: Prepared, done: Pushed) -> bool:
+    """Decide about one path; whether its file is to be sent."""
+    rel = RelPath(local.rel)
+    here: Here = "removed" if local.here == "removed" else "changed"
     base = None if local.base is None else entry_of(local.base)
     try:
         remote = prepared.reading.entry(rel) if prepared.reading is not None else None
+        value = _value_of(place, local) if here == "changed" and remote is not None else None
+        action = plan_push_of(here, base, remote, value)
+        if action == "conflict" and prepared.ours:
+            done.resolved.append(Conflict(rel=rel, why=why_of(here, remote), theirs=_kept(place, rel, remote)))
+            action = "upload" if here == "changed" else "remove"
     except MireError as error:
         _leave(place, prepared, done, rel, error.message)
-        return
-    value = _value_of(place, local) if local.here == "changed" and remote is not None else None
-    here: threeway.Here = "removed" if local.here == "removed" else "changed" if local.here == "changed" else "same"
-    action = plan_push_of(here, base, remote, value)
-    if action == "conflict" and ours:
-        action = "upload" if here == "changed" else "remove"
+        return False
     prepared.expected[rel] = remote
     match action:
-        case "upload":
-            uploads.append(step)
-        case "remove" | "forget":
-            removals.append(step)  # what is gone from the index may still be in the store: our own work, half done
+        case "remove":
+            prepared.removals.add(rel)
+        case "forget":
+            prepared.removals.add(rel)
+            if not done.is_dry_run and intended(place, rel):
+                prepared.objects[rel] = place.remote.head(rel)
         case "agree":
             assert remote is not None  # noqa: S101 - by the plan
-            prepared.agreed.append(agreed_row(rel, remote, local.file))
+            prepared.agreed.append(agreed_row(rel, remote, local.file, looked_ns=prepared.looked_ns))
         case "conflict":
-            done.conflicts.append(Conflict(rel=rel, why=_why(here, remote)))
-            _unsettle(place, prepared, rel)
-        case "nothing":
+            done.conflicts.append(Conflict(rel=rel, why=why_of(here, remote)))
+            prepared.unsettle(place.ds, rel)
+        case "upload" | "nothing":
             pass
+    return action == "upload"
 
 
-def _why(here: threeway.Here, remote: Entry | None) -> str:
-    if remote is None:
-        return "changed here, removed there"
-    return "removed here, changed there" if here == "removed" else "changed here and there"
+def _kept(place: Place, rel: RelPath, remote: Entry | None) -> str | None:
+    try:
+        return None if remote is None else keep_theirs(place, rel, remote).path
+    except NotFoundError:
+        return None  # the index names it, but there is nothing to keep
 
 
-def _value_of(place: Place, local: Local) -> Value | None:
+def _value_of(place: Place, local: Local) -> Value:
     if local.sha256 is not None and local.file is not None:
         return Value(size_bytes=local.file.size_bytes, sha256=local.sha256)
     found = hash_file(tier_path(place.ds, RelPath(local.rel)))
@@ -219,98 +249,42 @@ def _value_of(place: Place, local: Local) -> Value | None:
 
 def _leave(place: Place, prepared: Prepared, done: Pushed, rel: RelPath, why: str) -> None:
     done.findings.append(f"{shown(rel)} is not pushed: {why}")
-    _unsettle(place, prepared, rel)
+    prepared.unsettle(place.ds, rel)
 
 
-def _unsettle(place: Place, prepared: Prepared, rel: RelPath) -> None:
-    """Keep the marks of a path that was not dealt with."""
-    prepared.settled.difference_update(tops_of(path_in_cache(place.ds, rel)))
-    prepared.is_bulk = False
-
-
-def _upload(place: Place, steps: Sequence[_Step], prepared: Prepared, done: Pushed) -> None:
-    def send(step: _Step) -> Sent | MireError:
-        try:
-            return upload(place.remote, step.rel, tier_path(place.ds, step.rel))
-        except RemoteError as error:
-            if error.kind != "in_use":
-                raise
-            return error
-        except MireError as error:
-            return error
-
-    # What replaces an object goes last, right before the commit: until then the index describes other bytes.
-    ordered = sorted(steps, key=lambda step: (prepared.expected.get(step.rel) is not None, step.rel))
-    for step, result in pool.run(send, ordered, at_once=place.ds.sync.push_concurrency):
-        if isinstance(result, Sent):
-            prepared.sent[step.rel] = result
-        else:
-            _leave(place, prepared, done, step.rel, result.message)
-
-
-def _look_at_removals(place: Place, steps: Sequence[_Step], prepared: Prepared) -> None:
-    """What is in the store under the paths that are to go, so that nothing newer is deleted later."""
-
-    def look(step: _Step) -> Stat | None:
-        try:
-            return place.remote.head(step.rel)
-        except NotFoundError:
-            return None
-
-    for step, stat in pool.run(look, steps, at_once=place.ds.sync.push_concurrency):
-        prepared.removals[step.rel] = stat
-
-
-def _commit(place: Place, prepared: Prepared, done: Pushed) -> None:
+def _commit(place: Place, prepared: Prepared, done: Pushed) -> set[RelPath]:
+    """Publish what was prepared; the paths that have another value in the index by now."""
     changes = Changes(
         upserts={rel: sent.entry for rel, sent in prepared.sent.items()},
-        removals=frozenset(rel for rel in prepared.removals if prepared.expected.get(rel) is not None),
+        removals=frozenset(rel for rel in prepared.removals if prepared.expected[rel] is not None),
         expected=prepared.expected,
     )
     lost: set[RelPath] = set()
-    if changes.paths and prepared.reading is not None:
-        done_with = commit(place, changes, prepared.reading, is_fresh_sharded=place.ds.sync.is_sharded)
-        lost = set(done_with.lost)
-    for rel in sorted(lost):
-        done.conflicts.append(Conflict(rel=rel, why="changed there while it was pushed"))
-        _unsettle(place, prepared, rel)
+    intend(place, prepared.objects)
+    if prepared.reading is not None:
+        gone = prepared.removals - changes.removals
+        found = [*gone, *(RelPath(row.rel) for row in prepared.agreed)]
+        is_sharded = place.ds.sync.is_sharded
+        lost = set(commit(place, changes, prepared.reading, found=found, is_fresh_sharded=is_sharded).lost)
+    for rel in lost:
+        prepared.unsettle(place.ds, rel)
     done.uploaded += sorted(prepared.sent.keys() - lost)
-    kept = _delete(place, {rel: stat for rel, stat in prepared.removals.items() if rel not in lost}, done)
     done.removed += sorted(changes.removals - lost)
-    rows = [agreed_row(rel, sent.entry, sent.identity) for rel, sent in prepared.sent.items() if rel not in lost]
+    for rel in delete(place, {rel: stat for rel, stat in prepared.objects.items() if rel not in lost}):
+        done.findings.append(f"the object of {shown(rel)} was left in the store: somebody stored it anew")
+    _agree(place, prepared, lost)
+    return lost
+
+
+def _agree(place: Place, prepared: Prepared, lost: Iterable[RelPath]) -> None:
+    published = prepared.sent.keys() - set(lost)
+    rows = (
+        agreed_row(rel, sent.entry, sent.identity, looked_ns=sent.looked_ns)
+        for rel, sent in prepared.sent.items()
+        if rel in published
+    )
     place.state.agree([*rows, *prepared.agreed])
-    place.state.forget(prepared.removals.keys() - lost - kept)
-    place.state.identify((local.rel, local.file, clock.now_ns()) for local in prepared.same)
-    for rel in kept:
-        _unsettle(place, prepared, rel)
+    place.state.forget(prepared.removals - set(lost))
+    forget_intents(place, prepared.objects)
+    place.state.identify((local.rel, local.file, prepared.looked_ns) for local in prepared.same)
     acknowledge(place.ds, prepared.pending, prepared.settled, is_bulk=prepared.is_bulk)
-
-
-def _delete(place: Place, removals: Mapping[RelPath, Stat | None], done: Pushed) -> set[RelPath]:
-    """Delete the objects of published removals; those that changed since are somebody's new ones, and stay."""
-
-    def delete(item: tuple[RelPath, Stat]) -> str | None:
-        rel, seen = item
-        try:
-            now = place.remote.head(rel)
-        except NotFoundError:
-            return None
-        if (now.fingerprint, now.modified_ms) != (seen.fingerprint, seen.modified_ms):
-            return "somebody stored it anew"
-        if not place.remote.properties.conditional_delete:
-            place.remote.delete(rel)
-            return None
-        match place.remote.delete_if(rel, seen.fingerprint):
-            case Removed():
-                return None
-            case Refused():
-                return "somebody stored it anew"
-            case Unknown(error):
-                raise error
-
-    kept: set[RelPath] = set()
-    items = [(rel, stat) for rel, stat in removals.items() if stat is not None]
-    for (rel, _), why in pool.run(delete, items, at_once=place.ds.sync.push_concurrency):
-        if why is not None:
-            done.findings.append(f"the object of {shown(rel)} was left in the store: {why}")
-    return kept

@@ -253,7 +253,7 @@ def latest_metadata(ds: Datastore, model: ModelRef, name: DataName) -> Metadata:
     for _ in range(HOPS_MAX + 1):
         metadata = current_metadata(ds, model, name)
         if metadata is None:
-            raise not_found(model, name)
+            raise not_found(ds, model, name)
         if metadata.renamed_to is None:
             return metadata
         try:
@@ -290,7 +290,7 @@ def get(ds: Datastore, model: ModelRef, name: DataName, version: int | None = No
         if is_visible(look_at_marks(ds, model, name), version):
             found = load_metadata(ds, model, name, version)
         if found is None:
-            raise not_found(model, name, version)
+            raise not_found(ds, model, name, version)
         metadata = found
     return artifact_of(ds, model, metadata)
 
@@ -312,16 +312,24 @@ def _bring(ds: Datastore, rel: RelPath) -> None:
     hydrate_content(ds, rel)
 
 
-def not_found(model: ModelRef, name: DataName, version: int | None = None) -> NotFoundError:
+def not_found(ds: Datastore, model: ModelRef, name: DataName, version: int | None = None) -> NotFoundError:
     """The error of a lookup that found nothing."""
     what = f"{shown(name)}" if version is None else f"version {version} of {shown(name)}"
     return NotFoundError(
-        f"{model} has no {what}: see 'mire ls {model.model_type} {model.model_id}'",
+        f"{model} has no {what}: see 'mire ls {model.model_type} {model.model_id}'{_hint(ds)}",
         model_type=model.model_type,
         model_id=model.model_id,
         name=name,
         version=version,
     )
+
+
+def _hint(ds: Datastore) -> str:
+    if ds.remote is None:
+        return ""
+    from mire.flow.age import hint_never_pulled  # noqa: PLC0415 - only cached datastores need it
+
+    return hint_never_pulled(ds)
 
 
 def versions(ds: Datastore, model: ModelRef, name: DataName) -> list[int]:
@@ -352,7 +360,7 @@ def history(ds: Datastore, model: ModelRef, name: DataName) -> list[Row]:
     """Every version of a name, ascending; a damaged one is a row that says so."""
     numbers = versions(ds, model, name)
     if not numbers:
-        raise not_found(model, name)
+        raise not_found(ds, model, name)
     rows = [_row(ds, model, name, number) for number in numbers]
     return [row for row in rows if row.metadata is not None or row.error is not None]  # less those deleted meanwhile
 

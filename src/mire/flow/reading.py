@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mire.edge import pool
-from mire.errors import FormatError, InputError, NotFoundError, shown
+from mire.edge.remote import Body
+from mire.errors import FormatError, InputError, NotFoundError, RemoteError, shown
 from mire.flow.monolith import fetch_copy
 from mire.flow.place import META, MONOLITH, SHARDS, Place, Same, fetch, partition_at, shard_key
 from mire.model.index import Damaged, Entry, Meta
@@ -22,6 +23,7 @@ from mire.wire.partition import partition_of
 from mire.wire.shard import SUFFIX, decode_shard
 
 AT_ONCE = 25
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,43 +108,67 @@ def read_for(place: Place, rels: Iterable[RelPath], *, is_fresh_sharded: bool = 
     `is_fresh_sharded` says which form an index gets where there is none.
     """
     names = {name for rel in rels if (name := partition_of(rel)) is not None}
-    meta = fetch_meta(place) if place.state.fact("generation") != "1" else None
-    if meta is not None and meta.is_sharded:
-        return Reading(meta=meta, shards=fetch_shards(place, names))
-    monolith = fetch_monolith(place)
-    if monolith.monolith is None:
-        meta = meta or fetch_meta(place)
-        check_empty(place, meta)
-        if meta.is_sharded or is_fresh_sharded:
+    for _ in range(_TRIES):
+        meta = fetch_meta(place) if place.state.fact("generation") != "1" else None
+        if meta is not None and meta.is_sharded:
             return Reading(meta=meta, shards=fetch_shards(place, names))
-    elif meta is not None and meta.meta is None:
-        check_derived(place, monolith)
-    return Reading(meta=meta, monolith=monolith)
+        monolith = fetch_monolith(place)
+        if monolith.monolith is None:
+            meta = meta or fetch_meta(place)
+            if meta.is_sharded or (is_fresh_sharded and is_empty(place, meta)):
+                return Reading(meta=meta, shards=fetch_shards(place, names))
+            is_settled = is_fresh_sharded is False and is_empty(place, meta)
+        else:
+            is_settled = meta is None or meta.meta is not None or is_derived(place, monolith)
+        if is_settled:
+            return Reading(meta=meta, monolith=monolith)
+    raise torn()
+
+
+def torn() -> RemoteError:
+    """The error of an index that is another whenever it is looked at."""
+    return RemoteError("the index changed while it was read, again and again: try later", transient=True, kind="torn")
 
 
 def check_empty(place: Place, meta: MetaSeen) -> None:
-    """Refuse to begin an index beside the remains of another."""
-    if meta.is_sharded:
-        return
-    if meta.partitions:
-        raise damaged_index(f"it lists partitions beside a monolith, but there is no {MONOLITH}")
-    stray = next(iter(list_shards(place)), None)
-    if stray is not None:
-        raise damaged_index(f"it has the shard {shown(stray)}, but nothing that lists it")
+    """Refuse to begin an index beside the remains of another, or beside one that came meanwhile."""
+    if not meta.is_sharded and not is_empty(place, meta):
+        raise torn()
 
 
 def check_derived(place: Place, seen: MonolithSeen) -> None:
-    """Refuse a monolith beside newer shards that say more, and no list of them: the store was sharded, and lost its list.
+    """Refuse a monolith that is not the index, or that somebody is replacing."""
+    if not is_derived(place, seen):
+        raise torn()
+
+
+def is_empty(place: Place, meta: MetaSeen) -> bool:
+    """Whether a store without a monolith has no index; False when one came meanwhile. Remains of one are an error."""
+    stray = next(iter(list_shards(place)), None)
+    if stray is None and not meta.partitions:
+        return True
+    if tag_of_monolith(place) is not None or fetch_meta(place).tag != meta.tag:
+        return False
+    if meta.partitions:
+        raise damaged_index(f"it lists partitions beside a monolith, but there is no {MONOLITH}")
+    raise damaged_index(f"it has the shard {shown(stray)}, but nothing that lists it")
+
+
+def is_derived(place: Place, seen: MonolithSeen) -> bool:
+    """Refuse a monolith beside newer shards that say more and that nothing lists: a sharded store that lost its list.
 
     Beside a monolith that counts, shards are copies of it. Whoever died before listing them left newer ones, too, but
-    they say nothing that it does not say.
+    they say nothing that it does not say. False when somebody is at work: read again.
     """
     stats = place.remote.list(SHARDS)
     newer = [partition_at(stat.key) for stat in stats if _is_shard(stat.key) and stat.modified_ms >= seen.modified_ms]
     monolith = seen.monolith if seen.monolith is not None else {}
     for name, found in fetch_shards(place, newer).items():
         if found.shard is not None and any(monolith.get(rel) != entry for rel, entry in found.shard.entries()):
+            if fetch_meta(place).meta is not None or tag_of_monolith(place) != seen.tag:
+                return False
             raise damaged_index(f"its list of partitions is gone, and {shown(name)} is newer than {MONOLITH}")
+    return True
 
 
 def damaged_index(what: str) -> FormatError:
@@ -172,17 +198,24 @@ def meta_facts(seen: MetaSeen) -> dict[str, str | None]:
 def fetch_monolith(place: Place) -> MonolithSeen:
     """The monolith; one request, which brings nothing when our copy is current."""
     known = place.state.fact("monolith")
-    copy = None if known is None else fetch_copy(place)
-    found = fetch(place.remote, MONOLITH, None if copy is None else known)
+    found = fetch(place.remote, MONOLITH, known)
     if isinstance(found, Same):
-        return MonolithSeen(monolith=copy, tag=known, is_same=True)
-    if found is None:
+        copy = fetch_copy(place)
+        if copy is not None:
+            return MonolithSeen(monolith=copy, tag=known, is_same=True)
+        found = fetch(place.remote, MONOLITH)
+    if found is None or isinstance(found, Same):
         return MonolithSeen(monolith=None, tag=None, is_same=False)
+    return monolith_seen(found)
+
+
+def monolith_seen(body: Body) -> MonolithSeen:
+    """A monolith that came, and is not the one we remember."""
     return MonolithSeen(
-        monolith=decode_monolith(found.data),
-        tag=found.stat.fingerprint,
+        monolith=decode_monolith(body.data),
+        tag=body.stat.fingerprint,
         is_same=False,
-        modified_ms=found.stat.modified_ms,
+        modified_ms=body.stat.modified_ms,
     )
 
 

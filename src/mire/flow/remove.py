@@ -17,7 +17,7 @@ from mire.flow.mark import marking
 from mire.flow.read import finished_numbers, look_at_name, not_found
 from mire.flow.rename import settle
 from mire.flow.version import forget_floor, remove_version
-from mire.model.artifact import ModelRef
+from mire.model.artifact import ModelRef, NameState
 from mire.model.names import DataName
 from mire.plan.write import Removal, plan_delete_name, plan_delete_version
 from mire.wire.latest import encode_highest, encode_latest
@@ -35,20 +35,24 @@ class Deleted:
 
 def delete(ds: Datastore, model: ModelRef, name: DataName, version: int | None = None) -> Deleted:
     """Delete one version, or the name with all of them; numbers are never given out again."""
-    finished = finished_numbers(ds, model, name, look_at_name(ds, model, name))
-    if not finished or (version is not None and version not in finished):
-        raise not_found(model, name, version)
+    if not ds.is_cache:
+        _check_there(ds, model, name, version, look_at_name(ds, model, name))
     with hold_models(ds, [model]) as hold:
         settle(ds, model)
         state = look_at_name(ds, model, name)
-        finished = finished_numbers(ds, model, name, state)
-        if not finished or (version is not None and version not in finished):
-            raise not_found(model, name, version)
+        finished = _check_there(ds, model, name, version, state)
         removal = plan_delete_name(state) if version is None else plan_delete_version(state, finished, version)
         _remove(ds, model, name, removal, hold)
         note(ds, model, name)
         gone = tuple(finished) if removal.latest is None else removal.numbers
         return Deleted(name=name, versions=gone, is_whole_name=removal.latest is None)
+
+
+def _check_there(ds: Datastore, model: ModelRef, name: DataName, version: int | None, state: NameState) -> list[int]:
+    finished = finished_numbers(ds, model, name, state)
+    if not finished or (version is not None and version not in finished):
+        raise not_found(ds, model, name, version)
+    return finished
 
 
 def _remove(ds: Datastore, model: ModelRef, name: DataName, removal: Removal, hold: Hold) -> None:

@@ -37,7 +37,8 @@ class Renamed:
 
 def rename(ds: Datastore, model: ModelRef, old: DataName, new: DataName) -> Renamed:
     """Give the latest version a new name; the old one forwards to it and keeps its history."""
-    _check_renamable(ds, model, old, new)
+    if not ds.is_cache:
+        _check_renamable(ds, model, old, new)
     with hold_models(ds, [model]) as hold:
         settle(ds, model)
         source = _check_renamable(ds, model, old, new)
@@ -65,7 +66,7 @@ def rename(ds: Datastore, model: ModelRef, old: DataName, new: DataName) -> Rena
 def _check_renamable(ds: Datastore, model: ModelRef, old: DataName, new: DataName) -> Metadata:
     source = current_metadata(ds, model, old)
     if source is None:
-        raise not_found(model, old)
+        raise not_found(ds, model, old)
     check_rename(old, new, source, current_metadata(ds, model, new))
     return source
 

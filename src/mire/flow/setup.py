@@ -48,7 +48,7 @@ class Initialized:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
+class Checked:
     """A datastore that may be used, and the block of the settings that names it."""
 
     target: Target
@@ -111,29 +111,29 @@ def _write_new(path: str, block: dict[str, Any] | None) -> None:
     files.create_file(path, encode_new_repo(clock.new_uuid(), clock.now_instant(), block))
 
 
-def _checked(repo_dir: str, datastore: str, *, allow_untrusted: bool) -> _Checked:
+def _checked(repo_dir: str, datastore: str, *, allow_untrusted: bool) -> Checked:
     target = parse_target(datastore, repo_dir=repo_dir, environ=process.environ(), what=_ORIGIN)
     if isinstance(target, Filesystem):
         check_marker(target.path)
-        return _Checked(target=target, name=datastore, block=_block(target))
-    return _proved(repo_dir, target, allow_untrusted=allow_untrusted)
+        return Checked(target=target, name=datastore, block=_block(target))
+    return proved(repo_dir, target, origin=_ORIGIN, allow_untrusted=allow_untrusted)
 
 
-def _proved(repo_dir: str, target: Extension, *, allow_untrusted: bool) -> _Checked:
+def proved(repo_dir: str, target: Extension, *, origin: str, allow_untrusted: bool) -> Checked:
     """An object store that the doctor has examined; what only a setting can heal is set."""
     from mire.flow.doctor import diagnose  # noqa: PLC0415 - the clients of object stores are heavy
 
-    report = diagnose(target, repo_dir=repo_dir, origin=_ORIGIN, allow_untrusted=allow_untrusted)
+    report = diagnose(target, repo_dir=repo_dir, origin=origin, allow_untrusted=allow_untrusted)
     notes: tuple[str, ...] = ()
     remedy = report.remedy
     if remedy:
         target = replace(target, config={**target.config, **remedy})
-        report = diagnose(target, repo_dir=repo_dir, origin=_ORIGIN, allow_untrusted=allow_untrusted)
+        report = diagnose(target, repo_dir=repo_dir, origin=origin, allow_untrusted=allow_untrusted)
         notes = tuple(f"{name}: {json.dumps(value)} was set, as the store needs it" for name, value in remedy.items())
     if report.error is not None:
         raise report.error
     notes += tuple(check.meaning for check in report.checks if check.result == "warn")
-    return _Checked(
+    return Checked(
         target=target,
         name=report.name,
         block={"type": report.datastore_type, "config": dict(target.config)},

@@ -16,6 +16,7 @@ from mire.flow.locked import Hold
 from mire.flow.place import open_place
 from mire.flow.pull import Pulled, pull
 from mire.flow.push import Pushed, push
+from mire.flow.within import within_timeout
 from mire.model.artifact import ModelRef
 
 _PATHS_SHOWN = 3
@@ -51,7 +52,7 @@ class Sync:
 
     def _pull(self, ds: Datastore, models: Sequence[ModelRef]) -> None:
         try:
-            self._tell(pull(ds, models=models))
+            self._tell(pull(within_timeout(ds), models=models))
         except RemoteError as error:
             if not is_offline(error):
                 raise
@@ -59,7 +60,7 @@ class Sync:
 
     def _push(self, ds: Datastore, hold: Hold) -> None:
         try:
-            done = push(ds, guard=lambda: hold.check(is_strict=True))
+            done = push(within_timeout(ds), guard=lambda: hold.check(is_strict=True))
         except RemoteError as error:
             if not is_offline(error):
                 raise
@@ -102,10 +103,13 @@ def refresh_older(ds: Datastore, max_age_s: float) -> str | None:
     if 0 <= age_s <= max_age_s:
         return None
     try:
-        pull(ds)
+        done = pull(within_timeout(ds))
     except RemoteError as error:
         if not is_offline(error):
             raise
         age = f"{age_s:.0f} s old" if pulled_ms else "of unknown age"
         return f"the remote could not be reached, so this answer is {age} ({error.message})"
+    if not done.is_whole:
+        counts = f"{len(done.conflicts)} in conflict, {len(done.findings)} not brought"
+        return f"not everything could be pulled ({counts}): see 'mire pull'"
     return None

@@ -2,7 +2,7 @@
 
 Owns: the list of them.
 Must not know: why a path is on it.
-Keeps: a path leaves only by being dealt with; a list that would grow too long is replaced by looking at everything, once.
+Keeps: a path leaves only by being dealt with; a list that would grow too long is replaced by looking at everything.
 """
 
 from collections.abc import Collection, Iterable, Mapping

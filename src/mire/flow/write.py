@@ -169,7 +169,8 @@ def append(
     ds: Datastore, model: ModelRef, name: DataName, chunks: Iterable[bytes], owner: Owner | None = None
 ) -> Metadata:
     """Add bytes to the latest version of streaming data; its recorded size is what makes them count."""
-    check_streaming(_latest_or_none(ds, model, name), name)
+    if not ds.is_cache:
+        check_streaming(_latest_or_none(ds, model, name), name)
     with _staged(ds, model, name, chunks) as (content, _), hold_models(ds, [model]) as hold:
         settle(ds, model)
         current = check_streaming(_latest_or_none(ds, model, name), name)
@@ -203,7 +204,8 @@ def _latest_or_none(ds: Datastore, model: ModelRef, name: DataName) -> Metadata 
 
 def mark_deleted(ds: Datastore, model: ModelRef, name: DataName, *, method: str) -> Metadata:
     """Write a deletion marker: a version that says the thing described is gone, with its last attributes."""
-    _check_markable(ds, model, name)
+    if not ds.is_cache:
+        _check_markable(ds, model, name)
     with hold_models(ds, [model]):
         current = _check_markable(ds, model, name)
         content = plan_deletion_content(
@@ -224,7 +226,7 @@ def mark_deleted(ds: Datastore, model: ModelRef, name: DataName, *, method: str)
 def _check_markable(ds: Datastore, model: ModelRef, name: DataName) -> Metadata:
     current = current_metadata(ds, model, name)
     if current is None:
-        raise not_found(model, name)
+        raise not_found(ds, model, name)
     if current.is_deleted:
         raise ConflictError(f"{shown(name)} of {model} is already deleted", kind="already_deleted", name=name)
     return current

@@ -19,6 +19,19 @@ S3: Final = "@swamp/s3-datastore"
 GCS: Final = "@swamp/gcs-datastore"
 """The type ids the reference knows the built-in kinds by."""
 
+FILE: Final = "@mire/file-datastore"
+"""A directory that is synced with a cache, like a bucket; the reference has no such kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSettings:
+    """A directory used as a remote; `store` is what its witness holds: an empty mount point is not taken for it."""
+
+    path: str
+    store: str | None = None
+    pull_concurrency: int = PULL_CONCURRENCY
+    push_concurrency: int = PUSH_CONCURRENCY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Settings:

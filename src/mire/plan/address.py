@@ -1,6 +1,7 @@
 """A datastore in one line of text: an address, or the forms the reference has.
 
-Owns: `s3://`, `gs://` and `file://` addresses, `filesystem:/path`, `@scope/type:{json}`, `s3:bucket/prefix`.
+Owns: `s3://`, `gs://` and `file://` addresses, `filesystem:/path`, `cached:/path`, `@scope/type:{json}`,
+`s3:bucket/prefix`.
 Must not know: whether the configuration is right; only whether the text can be one.
 Keeps: a text that may hold a secret is never shown.
 """
@@ -13,13 +14,17 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from mire.errors import ConfigError, shown
-from mire.model.backend import FILESYSTEM, Schema
+from mire.model.backend import FILE, FILESYSTEM, Schema
 from mire.model.config import Extension, Filesystem, Target
 from mire.plan.backend import GCS_SCHEMA, S3_SCHEMA
 from mire.plan.option import check_name, is_secret, text_of
 from mire.plan.path import expand_path
 
-FORMS: Final = "s3://bucket/prefix, gs://bucket/prefix, file:///path, filesystem:/path or @scope/type:{json}"
+FORMS: Final = (
+    "s3://bucket/prefix, gs://bucket/prefix, file:///path, filesystem:/path, cached:/path or @scope/type:{json}"
+)
+CACHED: Final = "cached"
+"""The short name of a directory that is synced with a cache."""
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?", re.DOTALL)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -36,6 +41,8 @@ def parse_target(text: str, *, repo_dir: str, environ: Mapping[str, str], what: 
         raise ConfigError(f"{what} {shown_target(text)} is not a datastore: write {FORMS}")
     if kind == FILESYSTEM:
         return Filesystem(path=expand_path(rest, repo_dir=repo_dir, environ=environ, what=what))
+    if kind == CACHED and not rest.startswith("{"):
+        return cached(Filesystem(path=expand_path(rest, repo_dir=repo_dir, environ=environ, what=what)))
     if kind in _SHORT and not rest.startswith("{"):
         bucket, _, prefix = rest.partition("/")
         if not bucket:
@@ -44,10 +51,15 @@ def parse_target(text: str, *, repo_dir: str, environ: Mapping[str, str], what: 
     try:
         config = json.loads(rest)
     except (ValueError, RecursionError):
-        raise ConfigError(f"{what} {shown_target(text)}: what follows '{kind}:' is not JSON") from None
+        raise ConfigError(f"{what} {shown_target(text)}: what follows the ':' is not JSON") from None
     if not isinstance(config, dict):
-        raise ConfigError(f"{what} {shown_target(text)}: what follows '{kind}:' is not a JSON object")
+        raise ConfigError(f"{what} {shown_target(text)}: what follows the ':' is not a JSON object")
     return Extension(type=_SHORT[kind].type if kind in _SHORT else kind, config=config)
+
+
+def cached(directory: Filesystem) -> Extension:
+    """A directory as a remote with a cache, instead of the datastore itself."""
+    return Extension(type=FILE, config={"path": directory.path})
 
 
 def shown_target(text: str) -> str:
@@ -68,15 +80,15 @@ def _parse_address(text: str, match: re.Match[str], what: str) -> Target:
     if scheme == "file":
         return _parse_file(text, place, path, query, what)
     if scheme not in _SCHEMES:
-        near = f"write gs://{place}{path}" if scheme == "gcs" else f"write {FORMS}"
+        near = f"write {shown(f'gs://{place}{path}')}" if scheme == "gcs" else f"write {FORMS}"
         raise ConfigError(f"{what}: {shown(f'{scheme}://')} is no kind of datastore: {near}")
     bucket = _decoded(place, what)
     if not bucket:
         raise ConfigError(f"{what} {shown_target(text)} names no bucket: write {scheme}://bucket/prefix")
     if ":" in bucket:
-        name = bucket.partition(":")[0]
+        option = "endpoint" if scheme == "s3" else "apiEndpoint"
         raise ConfigError(
-            f"{what}: {shown(bucket)} is a server, not a bucket: write {scheme}://{name}/prefix?endpoint=https://…"
+            f"{what}: {shown(bucket)} is a server, not a bucket: write {scheme}://bucket/prefix?{option}=https://…"
         )
     # One slash at the end is how people write directories; a prefix that ends in one has another meaning.
     prefix = _decoded(path.removeprefix("/").removesuffix("/"), what)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from mire.errors import ConfigError, shown
 from mire.model.backend import (
     CONCURRENCY_MOST,
+    FILE,
     FILESYSTEM,
     GCS,
     PULL_CONCURRENCY,
@@ -23,6 +24,7 @@ from mire.model.backend import (
     S3,
     Choice,
     File,
+    FileSettings,
     Flag,
     GcsSettings,
     Number,
@@ -45,13 +47,25 @@ _REGION = re.compile(r"[A-Za-z0-9_.-]+")
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
+_CONCURRENCY = (
+    Option(
+        name="pullConcurrency",
+        shape=Number(least=1, most=CONCURRENCY_MOST),
+        default=PULL_CONCURRENCY,
+        meaning="downloads at the same time",
+    ),
+    Option(
+        name="pushConcurrency",
+        shape=Number(least=1, most=CONCURRENCY_MOST),
+        default=PUSH_CONCURRENCY,
+        meaning="uploads at the same time",
+    ),
+)
+
+
 def _traffic(variable: str) -> tuple[Option, ...]:
-    concurrency = Number(least=1, most=CONCURRENCY_MOST)
     return (
-        Option(
-            name="pullConcurrency", shape=concurrency, default=PULL_CONCURRENCY, meaning="downloads at the same time"
-        ),
-        Option(name="pushConcurrency", shape=concurrency, default=PUSH_CONCURRENCY, meaning="uploads at the same time"),
+        *_CONCURRENCY,
         Option(
             name=TIMEOUT,
             shape=Number(least=REQUEST_TIMEOUT_LEAST_MS, most=REQUEST_TIMEOUT_MOST_MS),
@@ -122,6 +136,23 @@ FILESYSTEM_SCHEMA: Final = Schema(
 )
 
 
+STORE: Final = "store"
+"""The option that names the witness of a directory; setup sets it."""
+
+FILE_SCHEMA: Final = Schema(
+    type=FILE,
+    aliases=("cached",),
+    title="Directory with a cache",
+    description="a directory, for example on a shared mount, that is synced like a bucket",
+    credentials="your account",
+    options=(
+        Option(name="path", shape=File(), is_required=True, meaning="the directory, which must exist"),
+        Option(name=STORE, meaning="what its file _control/mire-store holds, so that nothing else is taken for it"),
+        *_CONCURRENCY,
+    ),
+)
+
+
 def is_type(text: object) -> bool:
     """Whether a text can be the type of somebody's backend: `@collective/name`, the '@' optional."""
     return isinstance(text, str) and _TYPE.fullmatch(text) is not None
@@ -132,6 +163,16 @@ def parse_filesystem(config: Mapping[str, Any]) -> str:
     if config["path"] is None:
         raise ConfigError("filesystem needs 'path': the directory")
     return str(config["path"])
+
+
+def parse_file(config: Mapping[str, Any]) -> FileSettings:
+    """The settings of a directory used as a remote from its checked configuration."""
+    return FileSettings(
+        path=config["path"],
+        store=config[STORE] or None,
+        pull_concurrency=config["pullConcurrency"],
+        push_concurrency=config["pushConcurrency"],
+    )
 
 
 def parse_s3(config: Mapping[str, Any]) -> S3Settings:

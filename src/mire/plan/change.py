@@ -7,7 +7,7 @@ never here, or about which nobody recorded anything, is not a deletion.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from mire.model.base import BaseRow
 from mire.model.mark import MarkKind
@@ -19,15 +19,18 @@ Change = Literal["same", "changed", "hash"]
 RACY_NS: Final = 2 * 10**9
 """The coarsest time stamps of a file system in use (FAT's): within them a second write leaves the same time."""
 
-Found = tuple[str, FileIdentity]
-Pair = tuple[str, FileIdentity | None, BaseRow | None]
+Numbers = tuple[int, int, int, int]
+"""A file's identity (mtime_ns, ctime_ns, size, inode) where there are so many that a noun for each would cost more."""
+
+Row = TypeVar("Row")
 
 
 def change_of(file: FileIdentity, base: BaseRow | None, *, now_ns: int, is_marked: bool) -> Change:
     """Whether a file differs from what was agreed on; what somebody marked is judged by its content only."""
     if base is None or file.size_bytes != base.size_bytes:
         return "changed"
-    is_sure = is_untouched(file, base, now_ns)
+    agreed = None if base.identity is None else numbers_of(base.identity)
+    is_sure = is_untouched(numbers_of(file), agreed, base.looked_ns, now_ns)
     if base.sha256 is not None:
         return "same" if is_sure and not is_marked else "hash"
     if is_sure:
@@ -36,12 +39,14 @@ def change_of(file: FileIdentity, base: BaseRow | None, *, now_ns: int, is_marke
     return "same" if is_old and not is_marked else "changed"
 
 
-def is_untouched(file: FileIdentity, base: BaseRow, now_ns: int) -> bool:
+def is_untouched(file: Numbers, agreed: Numbers | None, looked_ns: int, now_ns: int) -> bool:
     """Whether a file is certainly what was agreed on: the same one, and not looked at too soon after a change."""
-    if base.identity != file:
-        return False
-    changed_ns = max(file.mtime_ns, file.ctime_ns)
-    return changed_ns + RACY_NS <= base.looked_ns <= now_ns
+    return file == agreed and max(file[0], file[1]) + RACY_NS <= looked_ns <= now_ns
+
+
+def numbers_of(identity: FileIdentity) -> Numbers:
+    """An identity as plain numbers."""
+    return identity.mtime_ns, identity.ctime_ns, identity.size_bytes, identity.inode
 
 
 def absent_of(base: BaseRow, kind: MarkKind | None, *, is_top_gone: bool) -> Literal["removed", "missing"]:
@@ -57,19 +62,21 @@ def absent_of(base: BaseRow, kind: MarkKind | None, *, is_top_gone: bool) -> Lit
     return "missing"  # never fetched: somebody is about to write it, or works beside it
 
 
-def paired(found: Iterable[Found], base: Iterable[BaseRow]) -> Iterator[Pair]:
+def paired(
+    found: Iterable[tuple[str, Numbers]], base: Iterable[tuple[str, Row]]
+) -> Iterator[tuple[str, Numbers | None, Row | None]]:
     """Files and base rows side by side, both in the order of their paths; neither is held in memory."""
     rows = iter(base)
     row = next(rows, None)
     for path, file in found:
-        while row is not None and row.rel < path:
-            yield row.rel, None, row
+        while row is not None and row[0] < path:
+            yield row[0], None, row[1]
             row = next(rows, None)
-        if row is not None and row.rel == path:
-            yield path, file, row
+        if row is not None and row[0] == path:
+            yield path, file, row[1]
             row = next(rows, None)
         else:
             yield path, file, None
     while row is not None:
-        yield row.rel, None, row
+        yield row[0], None, row[1]
         row = next(rows, None)

@@ -22,7 +22,9 @@ def expand_path(path: str, *, repo_dir: str, environ: Mapping[str, str], what: s
     def value_of(match: re.Match[str]) -> str:
         name = match[1] if match[1] is not None else match[2]
         if not environ.get(name):
-            raise ConfigError(f"{what}: the path {shown(path)} uses ${name}, which is not set: set it or spell it out")
+            raise ConfigError(
+                f"{what}: the path {shown(path)} uses {shown(f'${name}')}, which is not set: set it or spell it out"
+            )
         return environ[name]
 
     text = _VARIABLE.sub(value_of, path)

@@ -17,7 +17,7 @@ from mire.edge import clock
 from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Remote
 from mire.errors import MireError
-from mire.testing import conformance_listing, conformance_objects
+from mire.testing import conformance_listing, conformance_objects, conformance_race
 from mire.testing.conformance_lock import ConformanceError
 
 OpenRemote = Callable[[], Remote]
@@ -34,7 +34,7 @@ class RemoteCheck:
 
 REMOTE_CHECKS: Final = tuple(
     RemoteCheck(function.__name__.removeprefix("check_").replace("_", " "), function)
-    for function in (*conformance_objects.CHECKS, *conformance_listing.CHECKS)
+    for function in (*conformance_objects.CHECKS, *conformance_race.CHECKS, *conformance_listing.CHECKS)
 )
 
 

@@ -82,7 +82,7 @@ class IndexText(Mapping[str, Entry | Damaged]):
         return self._frame.close > self._frame.first
 
     def entries(self) -> Iterator[tuple[str, Entry | Damaged]]:
-        """All entries in order, one after the other: needs no map, unlike `items`."""
+        """All entries in order, without the map that `items` needs; of a name that comes twice the last counts."""
         if self._places is None and self._is_usual:
             for rel, start, end in all_members(self._data, self._frame):
                 yield rel, decode_member(rel, self._data, start, end)
@@ -116,15 +116,13 @@ class IndexText(Mapping[str, Entry | Damaged]):
     def diff(self, newer: "IndexText") -> Diff:
         """What a newer index says otherwise; entries are compared as text, and only where the texts differ."""
         ours, theirs = self._windows(newer)
+        changed = [rel for rel, at in theirs.items() if rel in ours and self._differs(ours[rel], newer, at)]
         gone = [rel for rel in ours if rel not in theirs]
-        # A name given twice may be gone from one place only.
+        # A name given twice may be gone from one place only. Asking may rewrite the text: after the comparison.
         kept = {rel for rel in gone if rel in newer}
         return Diff(
             added=tuple(rel for rel in theirs if rel not in ours),
-            changed=(
-                *(rel for rel, place in theirs.items() if rel in ours and self._differs(ours[rel], newer, place)),
-                *(rel for rel in gone if rel in kept),
-            ),
+            changed=(*changed, *(rel for rel in gone if rel in kept)),
             removed=tuple(rel for rel in gone if rel not in kept),
         )
 
@@ -198,8 +196,9 @@ class IndexText(Mapping[str, Entry | Damaged]):
             spans = list(members_named(self._data, self._frame, rel))
             if len(spans) <= 1:
                 self._found[rel] = spans[0] if spans else None
-        if self._places is None and rel in self._found:
-            return self._found[rel]
+        found = self._found
+        if self._places is None and rel in found:
+            return found[rel]
         place = self._map().get(rel)
         return None if place is None else span_of(place)
 

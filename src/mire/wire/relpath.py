@@ -24,6 +24,7 @@ _NAMES: Final = frozenset((".lock", ".namespace.json", PRIVATE_PREFIX))
 _SEGMENT: Final = r"[A-Za-z0-9_@-][A-Za-z0-9_@.-]{0,250}+"
 _PLAIN: Final = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*+")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
+_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp")
 
 
 def is_internal(rel: str) -> bool:
@@ -35,6 +36,11 @@ def is_internal(rel: str) -> bool:
         or rel in _ROOT_FILES
         or rel.partition("/")[0] in _ROOT_DIRS
     )
+
+
+def is_temporary(rel: str) -> bool:
+    """Whether a path is a file the reference is about to rename, or died before: it syncs them, and nobody wants them."""
+    return rel.endswith(".tmp") and _TEMPORARY.fullmatch(rel[rel.rfind("/") + 1 :]) is not None
 
 
 def check_rel(rel: str) -> str | None:

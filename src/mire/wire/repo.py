@@ -20,9 +20,12 @@ from mire.wire.yamltext import compose_yaml, decode_yaml, encode_yaml
 LAYOUT_RELEASE: Final = "2026.08.12.1"
 """The reference release whose layout mire writes; goes into `swampVersion` of a new repository."""
 
+HYDRATION: Final = "hydrationStrategy"
+INDEX: Final = "index"
+
 CORE_KEYS: Final = (
-    *("namespace", "hydrationStrategy", "syncTimeoutMs", "lockTimeoutMs", "directories", "exclude"),
-    *("index", "dual"),
+    *("namespace", HYDRATION, "syncTimeoutMs", "lockTimeoutMs", "directories", "exclude"),
+    *(INDEX, "dual"),
 )
 """What is kept beside a backend's own configuration, and may stand in it: the reference's members, then ours."""
 
@@ -71,6 +74,10 @@ def _decode_block(block: Mapping[str, Any]) -> DatastoreBlock:
     kind = fields.take("type", text)
     legacy = {key: value for key in _S3_LEGACY if (value := fields.maybe(key, lambda v: v)) is not None}
     config = dict(fields.maybe("config", mapping) or {})
+    # The reference keeps it beside the configuration; in an environment variable it can only be inside.
+    strategy = fields.maybe(HYDRATION, lambda v: v)
+    if strategy is not None:
+        config[HYDRATION] = strategy
     return DatastoreBlock(
         type="@swamp/s3-datastore" if kind == "s3" else kind,
         path=fields.maybe("path", text),
@@ -100,10 +107,11 @@ def encode_new_repo(repo_id: Uuid, initialized_at: Instant, datastore: Mapping[s
 
 
 def retarget_datastore(data: bytes, target: Mapping[str, Any]) -> bytes:
-    """The file with its datastore pointed elsewhere; namespace, directories and the like are the repository's."""
+    """The file with its datastore pointed elsewhere; what the target does not mention is the repository's and stays."""
     decode_repo(data)
     block = (decode_yaml(data) or {}).get("datastore") or {}
-    kept = {key: value for key, value in block.items() if key not in ("type", "path", "config", *_S3_LEGACY)}
+    gone = ("type", "path", "config", *_S3_LEGACY, *target)
+    kept = {key: value for key, value in block.items() if key not in gone}
     config = {key: value for key, value in (block.get("config") or {}).items() if key in CORE_KEYS}
     config |= target.get("config", {})
     return replace_datastore(data, {**target, **({"config": config} if config else {}), **kept})

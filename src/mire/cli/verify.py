@@ -1,0 +1,75 @@
+"""`mire verify`: compare index, cache and content."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mire.cli.face import common_options, emit, facts, open_datastore, plain, size_text, sync_progress
+
+if TYPE_CHECKING:
+    from mire.model.verify import Verified
+
+_DAMAGED = 7
+
+
+@click.command("verify", short_help="Compare index, cache and content.")
+@click.option("--deep", is_flag=True, help="Look for every object at the remote, not only for those that are not here.")
+@click.option("--local", "is_local", is_flag=True, help="Only compare what is here; ask the remote nothing.")
+@common_options
+def command(deep: bool, is_local: bool) -> None:
+    """Compare the index with the cache, content with what was recorded, and objects with the index.
+
+    Every file here is read. Nothing is changed, here or at the remote. Exit 7 when something is damaged; each finding
+    says what to do. In a datastore that is a directory, content is compared with its metadata.
+    """
+    from mire.flow.verify import verify
+
+    ds = open_datastore()
+    done = verify(ds, deep=deep, is_local=is_local, watch=sync_progress())
+    emit("verify", _document(done), lambda: _text(done, has_remote=ds.remote is not None, is_local=is_local))
+    if done.is_damaged:
+        raise click.exceptions.Exit(_DAMAGED)
+
+
+def _document(done: "Verified") -> dict[str, Any]:
+    return {
+        "damaged": done.is_damaged,
+        "entries": done.entries,
+        "here": done.here,
+        "bytes": done.size_bytes,
+        "unhydrated": done.unhydrated,
+        "unhydratedBytes": done.unhydrated_bytes,
+        "dirty": done.dirty,
+        "behind": done.behind,
+        "objects": done.objects,
+        "findings": [
+            {
+                "kind": finding.kind,
+                "path": finding.path,
+                "message": finding.message,
+                "remedy": finding.remedy,
+                "damage": finding.is_damage,
+            }
+            for finding in done.findings
+        ],
+    }
+
+
+def _text(done: "Verified", *, has_remote: bool, is_local: bool) -> str:
+    from mire.cli.synced import count
+
+    lines = []
+    for finding in done.findings:
+        word = "DAMAGED" if finding.is_damage else "note"
+        lines += [plain(f"{word}: {finding.message}"), plain(f"  {finding.remedy}")]
+    unhydrated = f"{count(done.unhydrated, 'file')}, {size_text(done.unhydrated_bytes)}"
+    numbers = [
+        ("here", f"{count(done.here, 'file')}, {size_text(done.size_bytes)}"),
+        ("not pushed", done.dirty if has_remote else None),
+        ("content at the remote", unhydrated if has_remote else None),
+        ("in the index", done.entries if has_remote and not is_local else None),
+        ("newer at the remote", done.behind if has_remote and not is_local else None),
+        ("objects looked for", done.objects if has_remote and not is_local else None),
+        ("verdict", "something is damaged" if done.is_damaged else "nothing is damaged"),
+    ]
+    return "\n".join([*lines, facts(numbers)])

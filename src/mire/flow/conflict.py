@@ -1,0 +1,82 @@
+"""Paths that both sides changed: told, and neither version lost.
+
+Owns: where the version that is not in its place is kept.
+Must not know: which side wins.
+Keeps: a kept version has a place of its own, by its content, so that no later one takes it; nothing is kept twice.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from mire.edge import files, staging
+from mire.edge.tree import hash_file
+from mire.errors import RemoteError, shown
+from mire.flow.local import tier_path
+from mire.flow.place import Place
+from mire.flow.transfer import download
+from mire.model.index import Entry
+from mire.model.names import RelPath
+from mire.plan.threeway import Here
+from mire.wire.relpath import INDEX_DIR
+
+_DIRECTORY: Final = f"{INDEX_DIR}/mire-conflicts"
+_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A path that both sides changed; `ours` and `theirs` say where a version is kept that is not in its place."""
+
+    rel: RelPath
+    why: str
+    ours: str | None = None
+    theirs: str | None = None
+
+
+def why_of(here: Here, remote: Entry | None) -> str:
+    """A conflict in words."""
+    if remote is None:
+        return "changed here, removed there"
+    return "removed here, changed there" if here == "removed" else "changed here and there"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A version that is kept, and the hash of its content."""
+
+    path: str
+    sha256: str
+
+
+def keep_theirs(place: Place, rel: RelPath, entry: Entry) -> Kept:
+    """Put the remote's version beside the cache, where it can be looked at."""
+    if entry.sha256 is not None and files.size_of(path := _path(place, rel, entry.sha256)) == entry.size_bytes:
+        return Kept(path, entry.sha256)
+    directory = os.path.join(place.ds.base, _DIRECTORY)
+    files.make_dirs(directory)
+    temporary, written = download(place.remote, rel, entry, directory)
+    try:
+        path = _path(place, rel, written.sha256)
+        files.make_dirs(os.path.dirname(path))
+        files.move_file(temporary, path)
+    finally:
+        staging.discard(temporary)
+    return Kept(path, written.sha256)
+
+
+def keep_ours(place: Place, rel: RelPath) -> str:
+    """Put a copy of our version beside the cache, before another one takes its place."""
+    source = tier_path(place.ds, rel)
+    found = hash_file(source)
+    path = _path(place, rel, found.sha256)
+    if files.size_of(path) != found.file.size_bytes:
+        files.make_dirs(os.path.dirname(path))
+        if files.write_file(path, files.chunks_of(source)).sha256 != found.sha256:
+            files.remove_file(path)
+            raise RemoteError(f"{shown(source)} changed while it was kept: try again", transient=True, kind="in_use")
+    return path
+
+
+def _path(place: Place, rel: RelPath, sha256: str) -> str:
+    return os.path.join(place.ds.base, _DIRECTORY, sha256[:_DIGITS], rel)

@@ -1,0 +1,105 @@
+"""Objects of a push: stored before the index names them, deleted after it no longer does.
+
+Owns: uploads, and what may be deleted.
+Must not know: what is pushed, the index.
+Keeps: an object is deleted only as it was when its removal was decided, by this push or by one that died before it got
+there: what somebody stored since is theirs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from mire.edge import pool
+from mire.edge.remote import Refused, Removed, Stat, Unknown
+from mire.errors import MireError, NotFoundError, RemoteError
+from mire.flow.local import tier_path
+from mire.flow.place import Place
+from mire.flow.transfer import Sent, upload
+from mire.model.index import Entry
+from mire.model.names import RelPath
+
+_INTENT: Final = "delete/"
+_PASSING: Final = frozenset(("in_use", "in_flight", "changing"))
+"""Troubles of one file or object; others are of the remote, and end the push."""
+
+
+def send(place: Place, replaced: Mapping[RelPath, Entry | None]) -> Iterator[tuple[RelPath, Sent | MireError]]:
+    """Store files, each in the place of what the index describes (None: nothing)."""
+
+    def one(rel: RelPath) -> Sent | MireError:
+        try:
+            path = tier_path(place.ds, rel)
+            return upload(place.remote, rel, path, replaced=replaced[rel], writer=place.state.epoch)
+        except RemoteError as error:
+            if error.kind not in _PASSING:
+                raise
+            return error
+        except MireError as error:
+            return error
+
+    # What replaces an object goes last, right before the commit: until then the index describes other bytes.
+    ordered = sorted(replaced, key=lambda rel: (replaced[rel] is not None, rel))
+    return pool.run(one, ordered, at_once=place.ds.sync.push_concurrency)
+
+
+def look_at(place: Place, removed: Mapping[RelPath, Entry]) -> dict[RelPath, Stat]:
+    """The objects of entries that are to go, as far as they are there and are what the entries describe."""
+
+    def one(rel: RelPath) -> Stat | None:
+        try:
+            return place.remote.head(rel)
+        except NotFoundError:
+            return None
+
+    found = pool.run(one, removed, at_once=place.ds.sync.push_concurrency)
+    return {rel: stat for rel, stat in found if stat is not None and stat.size_bytes == removed[rel].size_bytes}
+
+
+def intend(place: Place, objects: Mapping[RelPath, Stat]) -> None:
+    """Put on record what will be deleted once the index no longer names it, should we not live to do it."""
+    place.state.set_facts({f"{_INTENT}{rel}": _text(stat) for rel, stat in objects.items()})
+
+
+def intended(place: Place, rel: RelPath) -> bool:
+    """Whether the object of a path is still the one that a push of ours was about to delete."""
+    text = place.state.fact(f"{_INTENT}{rel}")
+    if text is None:
+        return False
+    try:
+        return _text(place.remote.head(rel)) == text
+    except NotFoundError:
+        return False
+
+
+def delete(place: Place, objects: Mapping[RelPath, Stat]) -> list[RelPath]:
+    """Delete objects that are as they were; those that somebody stored anew."""
+
+    def is_kept(rel: RelPath) -> bool:
+        seen = objects[rel]
+        try:
+            if _text(place.remote.head(rel)) != _text(seen):
+                return True
+        except NotFoundError:
+            return False
+        if not place.remote.properties.conditional_delete:
+            place.remote.delete(rel)
+            return False
+        match place.remote.delete_if(rel, seen.fingerprint):
+            case Removed():
+                return False
+            case Refused():
+                return True
+            case Unknown(error):
+                raise error
+
+    return [rel for rel, kept in pool.run(is_kept, objects, at_once=place.ds.sync.push_concurrency) if kept]
+
+
+def forget_intents(place: Place, rels: Iterable[RelPath]) -> None:
+    """What was intended is done."""
+    place.state.set_facts({f"{_INTENT}{rel}": None for rel in rels})
+
+
+def _text(stat: Stat) -> str:
+    # Equal bytes may have equal fingerprints; the time tells an object from one that was stored again.
+    return f"{stat.modified_ms} {stat.fingerprint}"
