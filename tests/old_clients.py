@@ -37,7 +37,7 @@ def load(remote: Remote, key: str) -> Any:
 
 def save(remote: Remote, key: str, document: object) -> None:
     """Write a JSON object, whatever is there."""
-    remote.put(key, json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
+    remote.put(key, json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace"))
 
 
 def shard_key(name: str) -> str:

@@ -187,3 +187,10 @@ def test_ctrl_c_ends_a_run() -> None:
                 process.wait(timeout=0.05)
         assert "interrupted" in process.stdout.read()
     assert process.returncode == -signal.SIGINT
+
+
+def test_a_thread_that_never_started_is_not_waited_for() -> None:
+    """Ctrl-C between making a thread and starting it leaves one that cannot be joined."""
+    crew = pool._Crew(str, 1)
+    crew._threads.append(threading.Thread())
+    crew.dismiss()

@@ -1,27 +1,19 @@
 """Worlds for sync tests, in memory as far as a file system can be: what is tested there is order, not the disk."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sync_world import World
-
-_MEMORY = Path("/dev/shm")  # noqa: S108 - a place that is fast, not one that is trusted
+from sync_world import World, fast_directory
 
 
 @pytest.fixture
-def fast_path(tmp_path: Path) -> Iterator[Path]:
+def fast_path() -> Iterator[Path]:
     """A directory where syncing costs nothing, if there is one."""
-    if not _MEMORY.is_dir():
-        yield tmp_path
-        return
-    path = Path(tempfile.mkdtemp(prefix="mire-", dir=_MEMORY))
-    yield path
-    shutil.rmtree(path)
+    with fast_directory() as path:
+        yield path
 
 
 @pytest.fixture

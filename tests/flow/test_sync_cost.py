@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -18,12 +18,11 @@ from mire.wire.meta import encode_meta
 from mire.wire.monolith import encode_monolith
 from mire.wire.partition import partition_of
 from mire.wire.shard import encode_shard
-from sync_world import META, MONOLITH, TYPE, Client, World, data, latest
+from sync_world import META, MONOLITH, TYPE, World, data, fast_directory, latest
 
 NOW = Instant("2026-01-01T00:00:00.000Z")
 Asked = Counter[tuple[str, str]]
-SHARDS = ("_index/data--aws--ec2--vpc--new.json", "_index/data--aws--ec2--vpc.json")
-"""Of one model: its versions, and all markers of its type."""
+MARKERS = "_index/data--aws--ec2--vpc.json"
 
 
 def fill(world: World, models: int) -> dict[str, bytes]:
@@ -53,17 +52,29 @@ def fill(world: World, models: int) -> dict[str, bytes]:
     return files
 
 
-@pytest.fixture(params=[("v1", 50), ("v1", 1000), ("v2", 50), ("v2", 1000)], ids=lambda each: f"{each[0]}-{each[1]}")
-def filled(request: pytest.FixtureRequest, worlds: Callable[..., World]) -> World:
-    """A store of some size with two caches that know all of it, content aside."""
+@pytest.fixture(
+    scope="module", params=[("v1", 50), ("v1", 1000), ("v2", 50), ("v2", 1000)], ids=lambda each: f"{each[0]}-{each[1]}"
+)
+def built(request: pytest.FixtureRequest) -> Iterator[World]:
+    """A store of some size with two caches of it, made once: every test has a model of its own."""
     form, models = request.param
-    world = worlds(sharded=form == "v2")
-    fill(world, models)
-    for client in (world.client(lazy=True), world.client(lazy=True)):
+    with fast_directory() as path:
+        world = World(path, sharded=form == "v2")
+        fill(world, models)
+        for _ in range(2):
+            world.client(lazy=True)
+        yield world
+        world.close()
+
+
+@pytest.fixture
+def filled(built: World) -> World:
+    """A store of some size with two caches that know all of it, content aside."""
+    for client in built.clients[:2]:
+        assert client.pull(theirs=True).is_whole
+        assert client.push().is_whole
         client.pull()
-        client.push()
-    world.remote.take()
-    return world
+    return built
 
 
 def cost(world: World, act: Callable[[], object]) -> Asked:
@@ -73,9 +84,15 @@ def cost(world: World, act: Callable[[], object]) -> Asked:
     return world.remote.take_index()
 
 
-def put(client: Client, number: int = 1) -> None:
-    """Write a version of one model that is not in the store yet."""
-    client.version("new", number, f"content {number}")
+@pytest.fixture
+def model(request: pytest.FixtureRequest) -> str:
+    """A model that only this test writes."""
+    return request.node.originalname.replace("_", "-")
+
+
+def shards_of(model: str) -> tuple[str, str]:
+    """The partitions of a model: its versions, and the markers of its type."""
+    return f"_index/data--aws--ec2--vpc--{model}.json", MARKERS
 
 
 def test_a_clean_push_asks_nothing(filled: World) -> None:
@@ -118,43 +135,43 @@ def test_beside_a_monolith_the_list_is_looked_at_now_and_then(worlds: Callable[.
     assert cost(world, one.pull) == {("get_if_changed", MONOLITH): 1}
 
 
-def test_a_push_of_one_model_writes_what_it_touches(filled: World) -> None:
-    """The first object of the index is read, touched partitions and it are written, and the others are not looked at."""
+def test_a_push_of_one_model_writes_what_it_touches(filled: World, model: str) -> None:
+    """The first object of the index is read; it and the touched partitions are written; others are not looked at."""
     one = filled.clients[0]
-    put(one)
+    one.version(model, 1, "one")
     one.push()
-    put(one, 2)
+    one.version(model, 2, "two")
     asked = cost(filled, one.push)
-    written = {("put_if", key): 1 for key in (*SHARDS, META)}
+    written = {("put_if", key): 1 for key in (*shards_of(model), META)}
     if filled.sharded:
-        assert asked == {("get_if_changed", META): 1, **{("get", key): 1 for key in SHARDS}, **written}
+        assert asked == {("get_if_changed", META): 1, **{("get", key): 1 for key in shards_of(model)}, **written}
     else:
         assert asked == {("get_if_changed", MONOLITH): 1, ("put_if", MONOLITH): 1, **written}
 
 
-def test_a_push_that_touches_one_partition_writes_three_index_objects(filled: World) -> None:
+def test_a_push_that_touches_one_partition_writes_three_index_objects(filled: World, model: str) -> None:
     """Beside a monolith: it, one partition and the list; in a sharded store only the last two."""
     one = filled.clients[0]
-    put(one)
+    one.version(model, 1, "one")
     one.push()
-    one.write(data("new"), "other content")
+    one.write(data(model), "other content")
     puts = {key for operation, key in cost(filled, one.push) if operation == "put_if"}
-    assert puts == {SHARDS[0], META} | (set() if filled.sharded else {MONOLITH})
+    assert puts == {shards_of(model)[0], META} | (set() if filled.sharded else {MONOLITH})
 
 
-def test_a_push_after_others_committed_reads_the_list_as_well(filled: World) -> None:
+def test_a_push_after_others_committed_reads_the_list_as_well(filled: World, model: str) -> None:
     """Who was not the last to write beside a monolith learns the partitions' fingerprints from the list."""
-    one, other = filled.clients
-    put(one)
+    one, other = filled.clients[:2]
+    one.version(model, 1, "one")
     one.push()
     other.pull()
-    put(other, 2)
+    other.version(model, 2, "two")
     asked = cost(filled, other.push)
     if filled.sharded:
         assert sum(asked.values()) == 1 + 2 + 3
     else:
         reads = {("get_if_changed", MONOLITH): 1, ("get_if_changed", META): 1}
-        assert asked == {**reads, **{("put_if", key): 1 for key in (MONOLITH, *SHARDS, META)}}
+        assert asked == {**reads, **{("put_if", key): 1 for key in (MONOLITH, *shards_of(model), META)}}
 
 
 def test_a_first_look_at_one_model_reads_at_most_five_index_objects(filled: World) -> None:
@@ -163,30 +180,34 @@ def test_a_first_look_at_one_model_reads_at_most_five_index_objects(filled: Worl
     asked = cost(filled, lambda: fresh.pull("m-00007"))
     assert sum(asked.values()) <= 5
     assert set(fresh.files()) == {data("m-00007"), data("m-00007", last="metadata.yaml"), latest("m-00007")}
-    shards = ("_index/data--aws--ec2--vpc--m-00007.json", SHARDS[1])
+    shards = ("_index/data--aws--ec2--vpc--m-00007.json", MARKERS)
     reads = {("get", META): 1, **{("get", key): 1 for key in shards}}
     assert asked == {**reads, **({("get_if_changed", META): 1} if filled.sharded else {("head", MONOLITH): 1})}
 
 
-def test_a_pull_after_one_commit_reads_what_moved(filled: World) -> None:
+def test_a_pull_after_one_commit_reads_what_moved(filled: World, model: str) -> None:
     """The monolith; or the list, a listing of the shards, those that moved, and whether the list moved meanwhile."""
-    one, other = filled.clients
-    put(one)
+    one, other = filled.clients[:2]
+    one.version(model, 1, "one")
     one.push()
     asked = cost(filled, other.pull)
     if not filled.sharded:
         assert asked == {("get_if_changed", MONOLITH): 1}
         return
-    pages = -(-(len(filled.index()) // 3 + 2) // 1000)
-    assert asked == {("get_if_changed", META): 2, ("list", "_index/"): pages, **{("get", key): 1 for key in SHARDS}}
+    pages = -(-len([*filled.memory.list("_index/")]) // 1000)
+    assert asked == {
+        ("get_if_changed", META): 2,
+        ("list", "_index/"): pages,
+        **{("get", key): 1 for key in shards_of(model)},
+    }
 
 
-def test_a_pull_after_one_commit_to_one_shard_reads_the_list_once(filled: World) -> None:
+def test_a_pull_after_one_commit_to_one_shard_reads_the_list_once(filled: World, model: str) -> None:
     """One shard is whole in itself."""
     if not filled.sharded:
         return
-    one, other = filled.clients
-    one.write("logs/a", "x")
+    one, other = filled.clients[:2]
+    one.write(f"logs/{model}", "x")
     one.push()
     asked = cost(filled, other.pull)
     del asked["list", "_index/"]
@@ -195,7 +216,7 @@ def test_a_pull_after_one_commit_to_one_shard_reads_the_list_once(filled: World)
 
 def test_a_conflict_does_not_make_every_pull_read_everything(filled: World) -> None:
     """What is unsettled is looked at again, and nothing else."""
-    one, other = filled.clients
+    one, other = filled.clients[:2]
     model = "m-00007"
     one.write(latest(model), "2")
     one.push()
@@ -203,7 +224,7 @@ def test_a_conflict_does_not_make_every_pull_read_everything(filled: World) -> N
     assert len(other.pull().conflicts) == 1
     asked = cost(filled, other.pull)
     if filled.sharded:
-        assert asked == {("get_if_changed", META): 1, ("get", SHARDS[1]): 1}
+        assert asked == {("get_if_changed", META): 1, ("get", MARKERS): 1}
     else:
         assert asked == {("get_if_changed", MONOLITH): 1}
     assert len(other.pull().conflicts) == 1
@@ -216,11 +237,11 @@ def test_a_full_look_at_an_unchanged_cache_asks_nothing(filled: World) -> None:
     assert cost(filled, one.push) == {}
 
 
-def test_counted_agrees(plain: World) -> None:
+def test_counted_agrees(plain: World, model: str) -> None:
     """The wrapper that is shipped counts the same requests."""
     counted = Counted(plain.memory)
     one = plain.client(counted)
-    put(one)
+    one.version(model, 1, "one")
     push(one.ds)
     before = counted.costs()
     pull(one.ds)
@@ -230,15 +251,15 @@ def test_counted_agrees(plain: World) -> None:
     assert (counted.costs() - before).total.requests == 0
 
 
-def test_data_objects_cost_one_request_each_and_two_where_something_is_replaced(plain: World) -> None:
+def test_data_objects_cost_one_request_each_and_two_where_something_is_replaced(plain: World, model: str) -> None:
     """A new file is one conditional write; one that replaces another is read first, so that nobody's work is lost."""
     one = plain.client()
-    put(one)
+    one.version(model, 1, "one")
     plain.remote.take()
     one.push()
     asked = Counter(operation for operation, key in plain.remote.take() if key.startswith(f"data/{TYPE}"))
     assert asked == {"put_if": 3}
-    put(one, 2)
+    one.version(model, 2, "two")
     plain.remote.take()
     one.push()
     asked = Counter(operation for operation, key in plain.remote.take() if key.startswith(f"data/{TYPE}"))

@@ -48,7 +48,7 @@ datastore:
     assert block_of(data) == DatastoreBlock(
         type="@acme/blob-store",
         path="~/x",
-        config={"container": "lab-7"},
+        config={"container": "lab-7", "hydrationStrategy": "lazy"},
         directories=("data", "outputs"),
         exclude=("data/scratch/**",),
         namespace="greenhouse",

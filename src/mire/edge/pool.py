@@ -118,4 +118,5 @@ class _Crew(Generic[Item, Result]):
         for _ in self._threads:
             self._todo.put(None)
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:  # else Ctrl-C came right before it was started
+                thread.join()

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from mire.edge import clock, files, pool, staging, walk
 from mire.edge.files import Written
-from mire.errors import DeniedError, FormatError, MireError, NotFoundError, RemoteError, shown
+from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoundError, RemoteError, shown
 from mire.flow.conflict import Conflict, keep_ours, why_of
 from mire.flow.local import Here, Marks, agreed_row, mark_of, marks_of
 from mire.flow.place import Place
@@ -129,7 +129,7 @@ def _fetch(place: Place, directory: str, step: Step) -> tuple[str, Written] | Mi
     assert step.entry is not None  # noqa: S101 - by the plan
     try:
         return download(place.remote, step.rel, step.entry, directory)
-    except (NotFoundError, FormatError, DeniedError) as error:
+    except (NotFoundError, FormatError, DeniedError, InputError) as error:
         return error
     except RemoteError as error:
         if error.kind != "changed":

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mire.edge import clock
-from mire.errors import shown
+from mire.edge.key import check_key
+from mire.errors import InputError, shown
 from mire.flow.monolith import remember_copy
 from mire.flow.place import Place
 from mire.flow.reading import ShardSeen
@@ -46,7 +47,7 @@ class Delta:
         if is_internal(rel) or is_temporary(rel):
             self.entries.pop(rel, None)
             return
-        reason = entry.reason if isinstance(entry, Damaged) else check_rel(rel)
+        reason = entry.reason if isinstance(entry, Damaged) else check_rel(rel) or _why_no_key(rel)
         if reason is not None or isinstance(entry, Damaged):
             self.findings.append(f"{shown(rel)} in the index is skipped: {reason}")
             self.entries.pop(rel, None)
@@ -116,6 +117,15 @@ class Delta:
         state.set_shard_tags(self.tags)
         if not is_ahead:
             settle(state, self.entries.keys() - set(unsettled))
+
+
+def _why_no_key(rel: RelPath) -> str | None:
+    """Why no store can hold an object of this name: shorter paths than files may have."""
+    try:
+        check_key(rel)
+    except InputError as error:
+        return error.message
+    return None
 
 
 def now_ms() -> str:

@@ -1,0 +1,365 @@
+"""Moving a repository to a remote: what is carried over, what is refused, and that it can be interrupted anywhere."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import mire
+from mire.errors import ConflictError, FormatError, InputError, LockTimeoutError, RemoteError
+from mire.flow.lock import hold_models
+from mire.flow.prospect import Wish, examine
+from mire.flow.setup_remote import SetUp, set_up
+from mire.model.artifact import ModelRef
+from mire.model.names import parse_model_id, parse_model_type
+from mire.testing.faults import Fail
+from mire.testing.s3server import Dialect, S3Server
+
+SCRIPT = Path(__file__).with_name("setup_crash.py")
+STATE = "data/svc/web-1/state"
+Snapshot = Callable[[Path], dict[str, bytes | str | None]]
+
+
+@pytest.fixture
+def url(s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an empty bucket, with credentials and a home directory in the environment."""
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1", "HOME": str(home)}
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    return f"s3://b/p?endpoint={s3_server.url}"
+
+
+@pytest.fixture
+def filled(repo: Path, url: str) -> Path:
+    """A repository with data of every kind."""
+    with mire.open(repo) as store:
+        for text in ("one", "two"):
+            store.model("svc", "web-1").put("state", text)
+        store.model("aws/ec2/vpc", "vpc-1").put("state", {"cidr": "10.0.0.0/16"})
+        store.audit.command("deploy", exit_code=0)
+    (repo / ".swamp/secrets").mkdir(exist_ok=True)
+    (repo / ".swamp/secrets/key").write_text("hidden")
+    return repo
+
+
+def run(repo: Path, url: str, *, ours: bool = False, theirs: bool = False, **wish: Any) -> SetUp:
+    """Examine a store and move a repository to it."""
+    return set_up(examine(str(repo), Wish(url=url, **wish)), ours=ours, theirs=theirs)
+
+
+def published(server: S3Server) -> dict[str, bytes | None]:
+    """The files at the remote, by path."""
+    keys = [key for key in server.keys("b") if key.startswith("p/")]
+    return {key[2:]: server.get("b", key) for key in keys if key[2:].partition("/")[0] in ("data", "audit", "outputs")}
+
+
+def carried(root: Path) -> dict[str, bytes]:
+    """The files of a datastore that belong to it, by path."""
+    found = (path for top in ("data", "audit", "outputs") for path in (root / top).rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in found if "_catalog.db" not in path.name}
+
+
+def test_everything_is_carried_over(filled: Path, url: str, s3_server: S3Server, snapshot: Snapshot) -> None:
+    """Cache and remote have the same bytes as before, the originals are untouched, secrets stay."""
+    before = snapshot(filled / ".swamp")
+    done = run(filled, url)
+    assert done.is_switched
+    assert snapshot(filled / ".swamp") == before
+    assert carried(Path(done.ds.base)) == carried(filled / ".swamp") == published(s3_server)
+    assert (done.carried.copied, len(done.pushed.uploaded)) == (len(published(s3_server)),) * 2
+    assert b"hidden" not in [s3_server.get("b", key) for key in s3_server.keys("b")]
+    with mire.open(filled) as store:
+        assert store.datastore.remote is not None
+        assert store.model("svc", "web-1").get("state").text() == "two"
+        assert len(store.audit.list()) == 1
+
+
+def test_a_copy_has_the_time_of_its_original(filled: Path, url: str) -> None:
+    """The index says when content was written, not when it was carried over."""
+    done = run(filled, url)
+    for rel in (f"{STATE}/1/raw", f"{STATE}/latest"):
+        assert (Path(done.ds.base) / rel).stat().st_mtime_ns == (filled / ".swamp" / rel).stat().st_mtime_ns
+
+
+def test_the_settings_say_what_was_asked_for(filled: Path, url: str, s3_server: S3Server) -> None:
+    """The block is the reference's, with the strategy beside its configuration; other lines keep their bytes."""
+    path = filled / ".swamp.yaml"
+    path.write_text(f"# ours\n{path.read_text()}tools: [claude]  # kept\n")
+    lines = path.read_text().splitlines()
+    run(filled, url, index="sharded", hydrate="full", namespace="green")
+    assert [line for line in path.read_text().splitlines() if line in lines] == lines
+    assert yaml.safe_load(path.read_text())["datastore"] == {
+        "type": "@swamp/s3-datastore",
+        "config": {"bucket": "b", "prefix": "p", "endpoint": s3_server.url, "index": "sharded"},
+        "hydrationStrategy": "full",
+        "namespace": "green",
+    }
+    with mire.open(filled) as store:
+        assert (store.datastore.sync.is_lazy, store.datastore.sync.is_sharded) == (False, True)
+        assert store.datastore.config.namespace == "green"
+        assert store.model("svc", "web-1").get("state").text() == "two"
+    assert "p/green/_index/_meta.json" in s3_server.keys("b")
+    assert "p/green/.datastore-index.json" not in s3_server.keys("b")
+
+
+def test_a_store_with_data_is_joined(filled: Path, tmp_path: Path, url: str) -> None:
+    """What was there is fetched, lazily or whole, and what we had is published."""
+    run(filled, url)
+    for name, strategy, unhydrated in (("lazy", None, 3), ("full", "full", 0)):
+        other = tmp_path / name
+        other.mkdir()
+        with mire.open(other) as store:
+            store.model("svc", name).put("state", name)
+        prospect = examine(str(other), Wish(url=url, hydrate=strategy))
+        assert prospect.is_joining
+        assert (prospect.index.form, prospect.files_here) == ("dual", 3)
+        done = set_up(prospect)
+        assert done.is_switched
+        assert done.pulled.left_out == unhydrated
+        with mire.open(other) as store:
+            assert store.model("svc", "web-1").get("state").text() == "two"
+        unhydrated += 1
+
+
+def conflicting(tmp_path: Path) -> Path:
+    """A repository with another version 1 of a name that the store has."""
+    other = tmp_path / "other"
+    other.mkdir()
+    with mire.open(other) as store:
+        store.model("svc", "web-1").put("state", "ours")
+        store.model("svc", "web-2").put("state", "only ours")
+    return other
+
+
+def test_what_both_have_is_a_conflict(filled: Path, tmp_path: Path, url: str, s3_server: S3Server) -> None:
+    """It is listed, nothing at all is published, and the repository is not switched."""
+    run(filled, url)
+    other = conflicting(tmp_path)
+    before, settings = published(s3_server), (other / ".swamp.yaml").read_bytes()
+    done = run(other, url)
+    assert not done.is_switched
+    assert sorted(item.rel for item in done.conflicts) == [
+        f"{STATE}/1/metadata.yaml",
+        f"{STATE}/1/raw",
+        f"{STATE}/latest",
+    ]
+    assert published(s3_server) == before
+    assert (other / ".swamp.yaml").read_bytes() == settings
+
+
+@pytest.mark.parametrize(("side", "text"), [("ours", "ours"), ("theirs", "two")])
+def test_somebody_decides_a_conflict(
+    filled: Path, tmp_path: Path, url: str, s3_server: S3Server, side: str, text: str
+) -> None:
+    """Run again with a side, the setup is finished and both agree."""
+    run(filled, url)
+    other = conflicting(tmp_path)
+    run(other, url)
+    done = run(other, url, **{side: True})
+    assert done.is_switched
+    assert s3_server.get("b", f"p/{STATE}/latest") == {"ours": b"1", "theirs": b"2"}[side]
+    with mire.open(other) as store:
+        assert store.model("svc", "web-1").get("state").text() == text
+        assert store.model("svc", "web-2").get("state").text() == "only ours"
+
+
+def test_both_sides_cannot_win(filled: Path, url: str) -> None:
+    """Ours and theirs together are refused before anything is done."""
+    with pytest.raises(InputError, match="contradict"):
+        run(filled, url, ours=True, theirs=True)
+
+
+def test_an_untrusted_store_is_refused(filled: Path, url: str, s3_server: S3Server, tmp_path: Path) -> None:
+    """A store that ignores conditions gets nothing, unless somebody allows it."""
+    s3_server.dialect = Dialect(ignore_conditions=True)
+    with pytest.raises(RemoteError) as refused:
+        run(filled, url)
+    assert refused.value.kind == "untrusted"
+    assert s3_server.keys("b") == []
+    assert not (tmp_path / "home/.swamp").exists()
+    assert examine(str(filled), Wish(url=url, allow_untrusted=True)).notes
+
+
+def test_a_newer_format_is_refused(filled: Path, url: str, s3_server: S3Server) -> None:
+    """The marker counts before anything is copied."""
+    s3_server.put("b", "p/_control/datastore-format", b'{"format": 3}')
+    with pytest.raises(FormatError):
+        run(filled, url)
+    assert published(s3_server) == {}
+
+
+def test_a_namespace_belongs_to_one_repository(filled: Path, tmp_path: Path, url: str, s3_server: S3Server) -> None:
+    """The first one has it, and may come again; another one is refused before anything is written."""
+    assert run(filled, url, namespace="green").is_switched
+    assert run(filled, url, namespace="green").is_switched
+    other = conflicting(tmp_path)
+    keys = s3_server.keys("b")
+    with pytest.raises(ConflictError) as refused:
+        run(other, url, namespace="green")
+    assert (refused.value.kind, refused.value.exit_code) == ("namespace_taken", 4)
+    assert s3_server.keys("b") == keys
+    assert run(other, url, namespace="red").is_switched
+
+
+@pytest.mark.parametrize("slug", ["data", "Green", "-x", "a_b", "x" * 65])
+def test_a_namespace_is_a_slug(filled: Path, url: str, slug: str) -> None:
+    """Names of directories and what is no slug are refused."""
+    with pytest.raises(InputError):
+        run(filled, url, namespace=slug)
+
+
+def test_a_cache_of_another_remote_is_refused(filled: Path, url: str) -> None:
+    """Files of one remote are not published in another because they are in the same cache."""
+    run(filled, url)
+    path = filled / ".swamp.yaml"
+    path.write_text(path.read_text().partition("datastore:")[0])
+    with pytest.raises(ConflictError) as refused:
+        run(filled, url.replace("/p?", "/q?"))
+    assert refused.value.kind == "cache_in_use"
+
+
+def test_one_remote_is_not_moved_to_another(filled: Path, url: str, tmp_path: Path) -> None:
+    """A repository that syncs already is left alone; the same store again only changes settings."""
+    run(filled, url)
+    assert run(filled, url, hydrate="full").is_switched
+    assert "hydrationStrategy" in (filled / ".swamp.yaml").read_text()
+    (tmp_path / "share").mkdir()
+    (tmp_path / "home/.swamp/repos").rename(tmp_path / "away")
+    with pytest.raises(ConflictError) as refused:
+        run(filled, f"cached:{tmp_path / 'share'}")
+    assert refused.value.kind == "has_remote"
+
+
+def test_a_run_that_failed_goes_on(filled: Path, url: str, s3_server: S3Server) -> None:
+    """What was written to the old datastore since, and what was deleted there, arrives with the second run."""
+    s3_server.inject(Fail(403, "AccessDenied"), operation="PutObject", key="p/.datastore-index.json", times=None)
+    with pytest.raises(RemoteError):
+        run(filled, url)
+    with mire.open(filled) as store:
+        assert store.datastore.remote is None
+        store.model("svc", "web-1").put("state", "three")
+        store.model("svc", "web-1").delete("state", 1)
+        store.model("aws/ec2/vpc", "vpc-1").delete("state")
+    s3_server.faults.clear()
+    prospect = examine(str(filled), Wish(url=url))
+    assert prospect.is_resumed
+    done = set_up(prospect)
+    assert done.is_switched
+    assert done.carried.removed > 0
+    assert carried(Path(done.ds.base)) == carried(filled / ".swamp")
+    listed = {rel for rel in published(s3_server) if rel in carried(filled / ".swamp")}
+    assert listed == set(carried(filled / ".swamp"))
+    with mire.open(filled) as store:
+        assert store.model("svc", "web-1").versions("state") == [2, 3]
+
+
+def test_a_strange_file_in_the_cache_is_not_replaced(filled: Path, url: str, s3_server: S3Server) -> None:
+    """A file that no setup put there is a conflict, and stays."""
+    cache = Path(examine(str(filled), Wish(url=url)).located.repo_dir)
+    with mire.open(filled) as store:
+        repo_id = store.datastore.config.repo_id
+    cache = Path(os.environ["HOME"]) / ".swamp/repos" / str(repo_id)
+    (cache / STATE).mkdir(parents=True)
+    (cache / STATE / "latest").write_text("7")
+    done = run(filled, url)
+    assert not done.is_switched
+    assert [item.rel for item in done.conflicts] == [f"{STATE}/latest"]
+    assert (cache / STATE / "latest").read_text() == "7"
+    assert published(s3_server) == {}
+
+
+def test_writers_of_the_old_datastore_are_waited_for(filled: Path, url: str) -> None:
+    """While a model is being written nothing is carried over: what is written would be left behind."""
+    prospect = examine(str(filled), Wish(url=url))
+    short = replace(prospect, former=replace(prospect.former, lock_timeout_ms=50))
+    model = ModelRef(model_type=parse_model_type("svc"), model_id=parse_model_id("web-1"))
+    with mire.open(filled) as store, hold_models(store.datastore, [model]):
+        script = (
+            "import sys, pickle; from mire.flow.setup_remote import set_up;"
+            "set_up(pickle.loads(sys.stdin.buffer.read()))"
+        )
+        import pickle
+
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            input=pickle.dumps(short),
+            capture_output=True,
+            check=False,
+            env={name: value for name, value in os.environ.items() if not name.startswith("SWAMP_LOCK")},
+        )
+    assert LockTimeoutError.__name__ in done.stderr.decode()
+
+
+def test_a_marker_that_is_a_link_becomes_a_file(filled: Path, url: str, s3_server: S3Server) -> None:
+    """Old versions of the reference kept the number as the target of a link, which no client syncs."""
+    latest = filled / ".swamp" / STATE / "latest"
+    latest.unlink()
+    latest.symlink_to("2")
+    assert run(filled, url).is_switched
+    assert s3_server.get("b", f"p/{STATE}/latest") == b"2"
+
+
+def test_what_cannot_be_carried_keeps_the_old_datastore(filled: Path, url: str) -> None:
+    """A file in no place that an index lists is told, and the repository is not switched."""
+    (filled / ".swamp/data/stray").write_text("x")
+    done = run(filled, url)
+    assert not done.is_switched
+    assert any("stray" in finding for finding in done.findings)
+    (filled / ".swamp/data/stray").unlink()
+    assert run(filled, url).is_switched
+
+
+def test_directories_that_are_not_shared_stay(filled: Path, url: str, s3_server: S3Server) -> None:
+    """Only what belongs to the datastore is carried over."""
+    path = filled / ".swamp.yaml"
+    path.write_text(f"{path.read_text()}datastore:\n  type: filesystem\n  directories: [data]\n")
+    run(filled, url)
+    assert {rel.partition("/")[0] for rel in published(s3_server)} == {"data"}
+
+
+def test_a_repository_without_an_id_is_refused(repo: Path, url: str) -> None:
+    """Its cache would be that of every other repository without one."""
+    (repo / ".swamp.yaml").write_text("swampVersion: '1'\n")
+    with pytest.raises(InputError, match="repoId"):
+        run(repo, url)
+
+
+def test_a_variable_that_counts_first_is_told(filled: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SWAMP_DATASTORE neither changes what is carried over nor goes unmentioned."""
+    monkeypatch.setenv("SWAMP_DATASTORE", "filesystem:/nonexistent")
+    prospect = examine(str(filled), Wish(url=url))
+    assert prospect.files_here > 0
+    assert any("SWAMP_DATASTORE" in note for note in prospect.notes)
+
+
+def test_an_index_that_is_there_keeps_its_form(filled: Path, tmp_path: Path, url: str) -> None:
+    """Asking for another form is answered with the way to it."""
+    run(filled, url)
+    other = conflicting(tmp_path)
+    assert any("mire index migrate" in note for note in examine(str(other), Wish(url=url, index="sharded")).notes)
+
+
+@pytest.fixture
+def fast_directory() -> Iterator[Path]:
+    """A directory in memory where there is one: a killed process loses nothing that the kernel has."""
+    shared = Path("/dev/shm")  # noqa: S108 - only a parent for a directory with a random name
+    with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as name:
+        yield Path(name)
+
+
+def test_dying_anywhere(fast_directory: Path) -> None:
+    """Before any file operation of a setup: the old datastore is untouched and in use, and the next run finishes."""
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(fast_directory)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100
