@@ -306,7 +306,7 @@ def test_gcs_at_the_command_line(run: Run, repo: Path) -> None:
         text = (repo / ".swamp.yaml").read_text()
         assert 'type: "@swamp/gcs-datastore"' in text
         assert f'apiEndpoint: "{server.url}"' in text
-        assert run("status").code == 0
+        assert run("status", "--remote").code == 0
         assert run("doctor", "--json").document["details"]["conditionalWrites"] == "supported"
 
 

@@ -10,8 +10,13 @@ from mire.cli.main import COMMANDS
 
 Run = Callable[..., Any]
 
+CACHED = ["--datastore", "cached:share"]
+"""A remote in a directory of the repository."""
+
 GOOD = [
     ("init", ["init"]),
+    ("setup", ["setup", "cached:share"]),
+    ("setup", ["setup", "file://localhost/$PWD/share", "--cached", "--dry-run"]),
     ("put", ["put", "t", "i", "fresh"]),
     ("put", ["put", "t", "i", "fresh", "-"]),
     ("append", ["append", "t", "i", "log"]),
@@ -39,7 +44,21 @@ GOOD = [
     ("catalog.check", ["catalog", "check"]),
     ("catalog.stats", ["catalog", "stats"]),
     ("log", ["log"]),
+    ("push", ["push", *CACHED]),
+    ("push", ["push", *CACHED, "--full", "--dry-run"]),
+    ("pull", ["pull", *CACHED]),
+    ("pull", ["pull", *CACHED, "--model", "t/i", "--full", "--dry-run"]),
+    ("sync", ["sync", *CACHED]),
+    ("hydrate", ["hydrate", *CACHED, "--all"]),
+    ("verify", ["verify"]),
+    ("verify", ["verify", *CACHED, "--deep"]),
+    ("verify", ["verify", *CACHED, "--local"]),
+    ("index.status", ["index", "status", *CACHED]),
+    ("index.migrate", ["index", "migrate", *CACHED]),
+    ("index.migrate", ["index", "migrate", *CACHED, "--dry-run"]),
     ("status", ["status"]),
+    ("status", ["status", *CACHED]),
+    ("status", ["status", *CACHED, "--remote"]),
     ("doctor", ["doctor"]),
     ("backends", ["backends"]),
     ("backends", ["backends", "s3"]),
@@ -50,6 +69,14 @@ GOOD = [
 BAD = [
     (["init", "no/such/place"], "not_found", 3),
     (["init", "--datastore", "nonsense"], "config", 2),
+    (["setup", "file:///srv/share"], "config", 2),
+    (["setup", "cached:gone"], "unreachable", 5),
+    (["push"], "no_remote", 2),
+    (["pull", *CACHED, "--model", "t"], "bad_name", 2),
+    (["sync"], "no_remote", 2),
+    (["hydrate"], "input", 2),
+    (["verify", "--datastore", "filesystem:gone"], "unreachable", 5),
+    (["index", "status"], "no_remote", 2),
     (["put", "t", "i", ".."], "bad_name", 2),
     (["put", "t", "i", "n", "no-such-file"], "not_found", 3),
     (["append", "t", "i", "state"], "input", 2),
@@ -101,6 +128,7 @@ def stocked(run: Run, repo: Path, foreign_lock: Callable[..., Path]) -> Run:
     run("put", "t", "i", "log", "--streaming", stdin=b"one\n")
     foreign_lock(repo / ".swamp/data/t/held/.lock")
     (repo / "models").mkdir()
+    (repo / "share").mkdir()
     return run
 
 
@@ -114,9 +142,10 @@ def test_the_tables_below_cover_every_command() -> None:
 @pytest.mark.parametrize(("name", "arguments"), GOOD, ids=[" ".join(arguments) for _, arguments in GOOD])
 def test_a_result_is_one_document(stocked: Run, name: str, arguments: list[str], *, is_first: bool) -> None:
     """Wherever --json stands, stdout is one object that names its schema, and stderr is empty."""
+    arguments = [argument.replace("$PWD", str(Path.cwd())[1:]) for argument in arguments]
     line = ["--json", *arguments] if is_first else [*arguments, "--json"]
     result = stocked(*line, stdin=b"x")
-    assert result.code == 0
+    assert result.code == 0, result.err
     assert result.document["schema"] == f"mire.{name}/1"
 
 

@@ -35,7 +35,7 @@ def files_below(directory: Path) -> Files:
 
 
 def check(directory: Path, before: Files, settings: bytes) -> None:
-    """The repository uses the old datastore or the new one; the old data is as it was; every published file is whole."""
+    """The repository uses the old datastore or the new one; the old data is as it was; what is published is whole."""
     repo = directory / "repo"
     assert files_below(repo / ".swamp") == before
     is_switched = (repo / ".swamp.yaml").read_bytes() != settings

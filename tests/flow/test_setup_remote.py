@@ -14,17 +14,22 @@ import yaml
 
 import mire
 from mire.errors import ConflictError, FormatError, InputError, LockTimeoutError, RemoteError
-from mire.flow.lock import hold_models
 from mire.flow.prospect import Wish, examine
 from mire.flow.setup_remote import SetUp, set_up
-from mire.model.artifact import ModelRef
-from mire.model.names import parse_model_id, parse_model_type
 from mire.testing.faults import Fail
 from mire.testing.s3server import Dialect, S3Server
 
 SCRIPT = Path(__file__).with_name("setup_crash.py")
+BUCKET = "bucket"
 STATE = "data/svc/web-1/state"
 Snapshot = Callable[[Path], dict[str, bytes | str | None]]
+
+
+@pytest.fixture
+def s3_server() -> Iterator[S3Server]:
+    """Our S3 server with a bucket whose name is long enough for a configuration."""
+    with S3Server([BUCKET]) as server:
+        yield server
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ def url(s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     environ = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1", "HOME": str(home)}
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    return f"s3://b/p?endpoint={s3_server.url}"
+    return f"s3://{BUCKET}/p?endpoint={s3_server.url}"
 
 
 @pytest.fixture
@@ -58,8 +63,10 @@ def run(repo: Path, url: str, *, ours: bool = False, theirs: bool = False, **wis
 
 def published(server: S3Server) -> dict[str, bytes | None]:
     """The files at the remote, by path."""
-    keys = [key for key in server.keys("b") if key.startswith("p/")]
-    return {key[2:]: server.get("b", key) for key in keys if key[2:].partition("/")[0] in ("data", "audit", "outputs")}
+    keys = [key for key in server.keys(BUCKET) if key.startswith("p/")]
+    return {
+        key[2:]: server.get(BUCKET, key) for key in keys if key[2:].partition("/")[0] in ("data", "audit", "outputs")
+    }
 
 
 def carried(root: Path) -> dict[str, bytes]:
@@ -76,7 +83,7 @@ def test_everything_is_carried_over(filled: Path, url: str, s3_server: S3Server,
     assert snapshot(filled / ".swamp") == before
     assert carried(Path(done.ds.base)) == carried(filled / ".swamp") == published(s3_server)
     assert (done.carried.copied, len(done.pushed.uploaded)) == (len(published(s3_server)),) * 2
-    assert b"hidden" not in [s3_server.get("b", key) for key in s3_server.keys("b")]
+    assert b"hidden" not in [s3_server.get(BUCKET, key) for key in s3_server.keys(BUCKET)]
     with mire.open(filled) as store:
         assert store.datastore.remote is not None
         assert store.model("svc", "web-1").get("state").text() == "two"
@@ -99,7 +106,7 @@ def test_the_settings_say_what_was_asked_for(filled: Path, url: str, s3_server: 
     assert [line for line in path.read_text().splitlines() if line in lines] == lines
     assert yaml.safe_load(path.read_text())["datastore"] == {
         "type": "@swamp/s3-datastore",
-        "config": {"bucket": "b", "prefix": "p", "endpoint": s3_server.url, "index": "sharded"},
+        "config": {"bucket": BUCKET, "prefix": "p", "endpoint": s3_server.url, "index": "sharded"},
         "hydrationStrategy": "full",
         "namespace": "green",
     }
@@ -107,8 +114,8 @@ def test_the_settings_say_what_was_asked_for(filled: Path, url: str, s3_server: 
         assert (store.datastore.sync.is_lazy, store.datastore.sync.is_sharded) == (False, True)
         assert store.datastore.config.namespace == "green"
         assert store.model("svc", "web-1").get("state").text() == "two"
-    assert "p/green/_index/_meta.json" in s3_server.keys("b")
-    assert "p/green/.datastore-index.json" not in s3_server.keys("b")
+    assert "p/green/_index/_meta.json" in s3_server.keys(BUCKET)
+    assert "p/green/.datastore-index.json" not in s3_server.keys(BUCKET)
 
 
 def test_a_store_with_data_is_joined(filled: Path, tmp_path: Path, url: str) -> None:
@@ -127,7 +134,6 @@ def test_a_store_with_data_is_joined(filled: Path, tmp_path: Path, url: str) -> 
         assert done.pulled.left_out == unhydrated
         with mire.open(other) as store:
             assert store.model("svc", "web-1").get("state").text() == "two"
-        unhydrated += 1
 
 
 def conflicting(tmp_path: Path) -> Path:
@@ -166,7 +172,7 @@ def test_somebody_decides_a_conflict(
     run(other, url)
     done = run(other, url, **{side: True})
     assert done.is_switched
-    assert s3_server.get("b", f"p/{STATE}/latest") == {"ours": b"1", "theirs": b"2"}[side]
+    assert s3_server.get(BUCKET, f"p/{STATE}/latest") == {"ours": b"1", "theirs": b"2"}[side]
     with mire.open(other) as store:
         assert store.model("svc", "web-1").get("state").text() == text
         assert store.model("svc", "web-2").get("state").text() == "only ours"
@@ -184,14 +190,14 @@ def test_an_untrusted_store_is_refused(filled: Path, url: str, s3_server: S3Serv
     with pytest.raises(RemoteError) as refused:
         run(filled, url)
     assert refused.value.kind == "untrusted"
-    assert s3_server.keys("b") == []
+    assert s3_server.keys(BUCKET) == []
     assert not (tmp_path / "home/.swamp").exists()
     assert examine(str(filled), Wish(url=url, allow_untrusted=True)).notes
 
 
 def test_a_newer_format_is_refused(filled: Path, url: str, s3_server: S3Server) -> None:
     """The marker counts before anything is copied."""
-    s3_server.put("b", "p/_control/datastore-format", b'{"format": 3}')
+    s3_server.put(BUCKET, "p/_control/datastore-format", b'{"format": 3}')
     with pytest.raises(FormatError):
         run(filled, url)
     assert published(s3_server) == {}
@@ -202,11 +208,11 @@ def test_a_namespace_belongs_to_one_repository(filled: Path, tmp_path: Path, url
     assert run(filled, url, namespace="green").is_switched
     assert run(filled, url, namespace="green").is_switched
     other = conflicting(tmp_path)
-    keys = s3_server.keys("b")
+    keys = s3_server.keys(BUCKET)
     with pytest.raises(ConflictError) as refused:
         run(other, url, namespace="green")
     assert (refused.value.kind, refused.value.exit_code) == ("namespace_taken", 4)
-    assert s3_server.keys("b") == keys
+    assert s3_server.keys(BUCKET) == keys
     assert run(other, url, namespace="red").is_switched
 
 
@@ -227,13 +233,35 @@ def test_a_cache_of_another_remote_is_refused(filled: Path, url: str) -> None:
     assert refused.value.kind == "cache_in_use"
 
 
+def test_a_remote_named_for_once_has_a_cache_of_its_own(filled: Path, url: str, tmp_path: Path) -> None:
+    """Using another store by option publishes nothing of the usual one there, and forgets no mark."""
+    run(filled, url)
+    share = tmp_path / "share"
+    share.mkdir()
+    with mire.open(filled, datastore=f"cached:{share}") as store:
+        store.model("svc", "web-9").put("state", "elsewhere")
+    assert {path.name for path in (share / "data/svc").iterdir()} == {"web-9"}
+    with mire.open(filled) as store:
+        assert not (Path(store.datastore.tier) / "data/svc/web-9").exists()
+        assert store.model("svc", "web-1").get("state").text() == "two"
+
+
+def test_pointing_a_repository_elsewhere_does_not_take_its_cache_along(filled: Path, url: str) -> None:
+    """Settings changed by hand or by init find the cache of the former remote, and refuse it."""
+    run(filled, url)
+    path = filled / ".swamp.yaml"
+    path.write_text(path.read_text().replace('prefix: "p"', 'prefix: "q"'))
+    with pytest.raises(ConflictError) as refused:
+        mire.open(filled)
+    assert refused.value.kind == "cache_in_use"
+
+
 def test_one_remote_is_not_moved_to_another(filled: Path, url: str, tmp_path: Path) -> None:
     """A repository that syncs already is left alone; the same store again only changes settings."""
     run(filled, url)
     assert run(filled, url, hydrate="full").is_switched
     assert "hydrationStrategy" in (filled / ".swamp.yaml").read_text()
     (tmp_path / "share").mkdir()
-    (tmp_path / "home/.swamp/repos").rename(tmp_path / "away")
     with pytest.raises(ConflictError) as refused:
         run(filled, f"cached:{tmp_path / 'share'}")
     assert refused.value.kind == "has_remote"
@@ -264,7 +292,6 @@ def test_a_run_that_failed_goes_on(filled: Path, url: str, s3_server: S3Server) 
 
 def test_a_strange_file_in_the_cache_is_not_replaced(filled: Path, url: str, s3_server: S3Server) -> None:
     """A file that no setup put there is a conflict, and stays."""
-    cache = Path(examine(str(filled), Wish(url=url)).located.repo_dir)
     with mire.open(filled) as store:
         repo_id = store.datastore.config.repo_id
     cache = Path(os.environ["HOME"]) / ".swamp/repos" / str(repo_id)
@@ -277,26 +304,16 @@ def test_a_strange_file_in_the_cache_is_not_replaced(filled: Path, url: str, s3_
     assert published(s3_server) == {}
 
 
-def test_writers_of_the_old_datastore_are_waited_for(filled: Path, url: str) -> None:
+def test_writers_of_the_old_datastore_are_waited_for(filled: Path, url: str, s3_server: S3Server) -> None:
     """While a model is being written nothing is carried over: what is written would be left behind."""
     prospect = examine(str(filled), Wish(url=url))
-    short = replace(prospect, former=replace(prospect.former, lock_timeout_ms=50))
-    model = ModelRef(model_type=parse_model_type("svc"), model_id=parse_model_id("web-1"))
-    with mire.open(filled) as store, hold_models(store.datastore, [model]):
-        script = (
-            "import sys, pickle; from mire.flow.setup_remote import set_up;"
-            "set_up(pickle.loads(sys.stdin.buffer.read()))"
-        )
-        import pickle
-
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            input=pickle.dumps(short),
-            capture_output=True,
-            check=False,
-            env={name: value for name, value in os.environ.items() if not name.startswith("SWAMP_LOCK")},
-        )
-    assert LockTimeoutError.__name__ in done.stderr.decode()
+    lock = filled / ".swamp/data/svc/web-1/.lock"
+    lock.write_text('{"holder": "ada@elsewhere", "hostname": "elsewhere", "pid": 4711, "ttlMs": 30000, "nonce": "n"}')
+    with pytest.raises(LockTimeoutError, match="elsewhere"):
+        set_up(replace(prospect, former=replace(prospect.former, lock_timeout_ms=50)))
+    assert published(s3_server) == {}
+    lock.unlink()
+    assert set_up(prospect).is_switched
 
 
 def test_a_marker_that_is_a_link_becomes_a_file(filled: Path, url: str, s3_server: S3Server) -> None:
@@ -305,7 +322,7 @@ def test_a_marker_that_is_a_link_becomes_a_file(filled: Path, url: str, s3_serve
     latest.unlink()
     latest.symlink_to("2")
     assert run(filled, url).is_switched
-    assert s3_server.get("b", f"p/{STATE}/latest") == b"2"
+    assert s3_server.get(BUCKET, f"p/{STATE}/latest") == b"2"
 
 
 def test_what_cannot_be_carried_keeps_the_old_datastore(filled: Path, url: str) -> None:

@@ -54,6 +54,10 @@ class Base(StateFile):
         """The rows of a partition, in order."""
         yield from map(row_of, self.rows(f"{_SELECT} WHERE name = ? ORDER BY rel", (partition,)))
 
+    def partitions(self) -> list[str]:
+        """The names of all partitions that any row was ever in."""
+        return [name for (name,) in self.rows("SELECT name FROM partition")]
+
     def all_base(self) -> Iterator[BaseRow]:
         """All rows, in order, one by one."""
         yield from map(row_of, self.rows(f"{_SELECT_ALL} ORDER BY rel"))

@@ -5,21 +5,25 @@ Must not know: what is synced, or when.
 Keeps: opening asks the remote nothing: who only reads what is here needs no network.
 """
 
+import hashlib
 import os
 import threading
 
 from mire.edge import clock, files, process
+from mire.edge.bound import bound_to
 from mire.edge.lockobject import ObjectLocks
+from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Remote
 from mire.edge.retrying import Retrying
 from mire.edge.traced import Traced
-from mire.errors import ConfigError
+from mire.errors import ConfigError, ConflictError, shown
 from mire.flow.backend import find_backend, open_remote, settings_of
 from mire.flow.control import check_remote_marker
 from mire.flow.datastore import Datastore, Located
 from mire.flow.sync import Sync
 from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Host
+from mire.wire.layout import REPO_FILE
 
 _UNKNOWN = "unknown"
 _AGAIN_MS = 10_000.0
@@ -29,8 +33,9 @@ def open_cached(found: Located, *, host: Host | None, create: bool) -> Datastore
     """The datastore of a repository that names a remote."""
     config = found.config
     assert isinstance(config.target, Extension)  # noqa: S101 - chosen by the caller
-    remote = Retrying(Traced(open_remote(config.target, repo_dir=found.repo_dir, origin=config.origin)))
+    remote = Retrying(Traced(_opened(found)))
     base = cache_dir(config)
+    check_owner(base, Prefixed(remote, config.namespace) if config.namespace else remote)
     files.make_dirs(base)
     return Datastore(
         repo_dir=found.repo_dir,
@@ -46,13 +51,35 @@ def open_cached(found: Located, *, host: Host | None, create: bool) -> Datastore
     )
 
 
+def _opened(found: Located) -> Remote:
+    # One request may not take longer than a whole sync.
+    config = found.config
+    return open_remote(config.target, repo_dir=found.repo_dir, origin=config.origin, timeout_ms=config.sync_timeout_ms)
+
+
 def cache_dir(config: Config) -> str:
     """The directory that mirrors a remote: one per repository, shared with the reference."""
     environ = process.environ()
     home = environ.get("SWAMP_HOME") or os.path.join(environ.get("HOME") or "", ".swamp")
     if not os.path.isabs(home):
         raise ConfigError("there is no home directory for the cache: set HOME, or SWAMP_HOME to an absolute path")
-    return os.path.join(home, "repos", config.repo_id or _UNKNOWN)
+    name = config.repo_id or _UNKNOWN
+    if config.origin != REPO_FILE:
+        # Named for once, a remote gets a cache of its own: the files of the usual one are none of its business.
+        name = f"{name}-{hashlib.sha256(repr(config.target).encode()).hexdigest()[:12]}"
+    return os.path.join(home, "repos", name)
+
+
+def check_owner(cache: str, remote: Remote) -> None:
+    """Refuse a cache that mirrors another remote: its files would be published in this one, and its marks forgotten."""
+    owner, name = bound_to(cache), remote.properties.name
+    if owner not in (None, name) and any(entry.is_dir for entry in files.list_dir(cache)):
+        raise ConflictError(
+            f"the cache {shown(cache)} belongs to {owner}, not to {name}: when everything in it is pushed, move it away"
+            " and run this again",
+            kind="cache_in_use",
+            path=cache,
+        )
 
 
 def sync_settings(found: Located) -> SyncSettings:

@@ -7,7 +7,7 @@ then the touched partitions, then the list with its proof. v2: the touched shard
 leaves an old proof or an old list, never one that vouches for what was not written.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -27,6 +27,7 @@ from mire.flow.reading import (
     fetch_shard,
     fetch_shards,
     meta_facts,
+    note_move,
     read_for,
     tag_of_monolith,
 )
@@ -107,14 +108,14 @@ def _dual(place: Place, changes: Changes, reading: Reading) -> Committed | None:
     touched = {name for rel in changes.paths if (name := partition_of(rel)) is not None}
     if not prove(place, seen.tag, after, tag, touched):
         # Somebody moved the store to shards: what counts is said there.
-        return _sharded(place, changes, Reading(meta=fetch_meta(place), shards=fetch_shards(place, touched)), ())
+        note_move(place)
+        return _sharded(place, changes, Reading(meta=fetch_meta(place)), ())
     if seen.is_same or seen.monolith is None:
         remember_copy(place, after.data, tag, {"generation": "1"})
     else:
         place.state.set_facts({"generation": "1"})
-        if (
-            place.state.fact("monolith") is not None
-        ):  # what we wrote is ahead of the copy that the next is compared with
+        if place.state.fact("monolith") is not None:
+            # What we wrote is ahead of the copy that the next monolith is compared with.
             keep_unsettled(place.state, changes.paths)
     return Committed(lost=merge.lost)
 
@@ -130,22 +131,30 @@ def _sharded(place: Place, changes: Changes, reading: Reading, again: Iterable[s
     for rel in changes.paths:
         groups.setdefault(partition_of(rel) or "", set()).add(rel)
     lost: list[RelPath] = [*groups.pop("", ())]  # no index can list them
+    for name in again:
+        groups.setdefault(name, set())
     known = place.state.shard_tags()
     tags: dict[str, str | None] = {}
-    touched = [name for name in again if (seen := reading.shards.get(name)) is not None and seen.tag is not None]
+    touched: list[str] = []
 
     def merged(name: str) -> tuple[ShardSeen, ShardSeen, tuple[RelPath, ...]]:
-        return _merge_shard(place, name, changes.only(frozenset(groups[name])), reading.shards.get(name))
+        seen = reading.shards.get(name)
+        return _merge_shard(place, name, changes.only(frozenset(groups[name])), seen, meta.partitions)
 
     for name, (before, after, missed) in pool.run(merged, sorted(groups), at_once=AT_ONCE):
         lost += missed
         if after.tag is not None:
             touched.append(name)
         # Only what we knew before, plus our own changes, is known now; else it is read again.
-        tags[name] = after.tag if before.tag == known.get(name) else None
+        is_new = before.tag is None and name not in known and not _has_rows(place, name)
+        tags[name] = after.tag if is_new or (name in known and before.tag == known[name]) else None
     place.state.set_shard_tags(tags)
     _list_shards(place, meta, touched, known)
     return Committed(lost=tuple(lost))
+
+
+def _has_rows(place: Place, partition: str) -> bool:
+    return next(place.state.base_in(partition), None) is not None
 
 
 def _begin(place: Place) -> MetaSeen | None:
@@ -162,27 +171,36 @@ def _begin(place: Place) -> MetaSeen | None:
 
 
 def _merge_shard(
-    place: Place, name: str, changes: Changes, seen: ShardSeen | None
+    place: Place, name: str, changes: Changes, seen: ShardSeen | None, listed: Collection[str]
 ) -> tuple[ShardSeen, ShardSeen, tuple[RelPath, ...]]:
-    before = seen or fetch_shard(place, name)
+    before = seen or fetch_shard(place, name, listed)
     for attempt in range(_TRIES):
         if before.error is not None:
             raise FormatError(before.error)
         shard = before.shard if before.shard is not None else decode_shard(encode_shard({}), shard_key(name))
         merge = plan_commit(changes, partial(_usable, shard))
-        if merge.is_empty:
+        if merge.is_empty and not before.is_cleaned:
             return before, before, merge.lost
         stored = swap(place, shard_key(name), shard.with_changes(merge.upserts, merge.removals), before.tag)
         if stored is not None:
             return before, ShardSeen(shard=None, tag=stored), merge.lost
         _pause(attempt)
-        before = fetch_shard(place, name)
+        before = fetch_shard(place, name, listed)
     raise _busy(f"the shard {name}")
 
 
 def _usable(shard: IndexText, rel: RelPath) -> Entry | None:
     found = shard.get(rel)
     return found if isinstance(found, Entry) else None
+
+
+def _clean(place: Place, shards: Mapping[str, ShardSeen]) -> list[str]:
+    """Those of some unlisted shards that may be listed again: they name something, and nothing that is gone."""
+    return [
+        name
+        for name, seen in shards.items()
+        if seen.shard and (not seen.is_cleaned or swap(place, shard_key(name), seen.shard.data, seen.tag) is not None)
+    ]
 
 
 def _list_shards(place: Place, meta: MetaSeen, touched: Collection[str], known: Iterable[str]) -> None:
@@ -192,8 +210,8 @@ def _list_shards(place: Place, meta: MetaSeen, touched: Collection[str], known: 
             raise damaged_index("its list of partitions went away")
         old = meta.meta
         dropped = set(known).difference(old.partitions, touched)
-        dropped = {name for name in dropped if next(place.state.base_in(name), None) is not None}
-        back = [name for name, seen in fetch_shards(place, dropped).items() if seen.shard]
+        dropped = {name for name in dropped if _has_rows(place, name)}
+        back = _clean(place, fetch_shards(place, dropped, ()))
         seq = max(old.commit_seq or 0, int(place.state.fact("commit_seq") or 0)) + 1
         if seq > COMMIT_SEQ_MAX:
             raise damaged_index(f"its count of commits is {old.commit_seq}, and cannot go on")

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mire.edge import clock, files, process
-from mire.edge.bound import bound_to
 from mire.edge.lockdir import LockDir
 from mire.errors import ConfigError, ConflictError, DeniedError, InputError, NotFoundError, RemoteError, shown
-from mire.flow.cached import cache_dir, open_cached
+from mire.flow.cached import open_cached
 from mire.flow.carry import has_journal, list_files
 from mire.flow.claim import check_claim, fetch_claim
 from mire.flow.control import check_remote_marker
@@ -74,9 +73,9 @@ def examine(repo_dir: str, wish: Wish) -> Prospect:
     former = _former(repo_dir, wish)
     checked = _checked(repo_dir, wish)
     located = Located(repo_dir=repo_dir, is_initialized=True, config=_config(former, checked, wish))
-    _check_cache(located.config, checked.name)
+    _check_former(former, located, checked.name)
     ds = open_cached(located, host=None, create=False)
-    _check_store(ds, former, checked.name)
+    _check_store(ds, former)
     with open_place(ds) as place:
         index = summary_of(fetch_index(place))
     rels = _files_of(former, repo_dir)
@@ -138,35 +137,27 @@ def _config(former: Config, checked: Checked, wish: Wish) -> Config:
     )
 
 
-def _check_cache(config: Config, name: str) -> None:
-    """Refuse a cache that belongs to another remote: its files would be published in this one."""
-    cache = cache_dir(config)
-    wanted = f"{name}/{config.namespace}" if config.namespace else name
-    owner = bound_to(cache)
-    if owner not in (None, wanted) and any(entry.is_dir for entry in files.list_dir(cache)):
+def _check_former(former: Config, located: Located, name: str) -> None:
+    """Refuse a repository that syncs with another remote already."""
+    if not isinstance(former.target, Extension):
+        return
+    was = open_cached(replace(located, config=former), host=None, create=False)
+    namespace = located.config.namespace
+    if view_of(was).properties.name != (f"{name}/{namespace}" if namespace else name):
         raise ConflictError(
-            f"the cache {shown(cache)} belongs to {owner}, not to {wanted}: when everything in it is pushed, move it"
-            " away and run this again",
-            kind="cache_in_use",
-            path=cache,
+            f"the repository already syncs with {view_of(was).properties.name}, and moving from one remote to another"
+            f" is not there yet: make a new repository for {name}",
+            kind="has_remote",
         )
 
 
-def _check_store(ds: Datastore, former: Config, name: str) -> None:
+def _check_store(ds: Datastore, former: Config) -> None:
     assert ds.remote is not None  # noqa: S101 - it was opened with one
     ban = check_remote_marker(ds.remote, ds.config.namespace)
     if ban is not None:
         raise DeniedError(ban, kind="read_only")
     if ds.config.namespace:
         check_claim(fetch_claim(ds.remote, ds.config.namespace), former.repo_id or "")
-    if isinstance(former.target, Extension):
-        was = open_cached(Located(repo_dir=ds.repo_dir, is_initialized=True, config=former), host=None, create=False)
-        if view_of(was).properties.name != view_of(ds).properties.name:
-            raise ConflictError(
-                f"the repository already syncs with {view_of(was).properties.name}, and moving from one remote to"
-                f" another is not there yet: make a new repository for {name}",
-                kind="has_remote",
-            )
 
 
 def directory_of(former: Config, repo_dir: str) -> Datastore | None:

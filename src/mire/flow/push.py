@@ -20,10 +20,11 @@ from mire.flow.datastore import Datastore
 from mire.flow.local import agreed_row, entry_of, tier_path
 from mire.flow.mark import acknowledge, mark_all, pending_marks
 from mire.flow.place import Place, open_place
-from mire.flow.reading import Reading, read_for
+from mire.flow.reading import Reading, missed_move, read_for
 from mire.flow.send import delete, forget_intents, intend, intended, look_at, send
 from mire.flow.startover import forget_remote
 from mire.flow.transfer import Sent
+from mire.flow.unsettled import keep_unsettled
 from mire.model.base import BaseRow
 from mire.model.index import Entry
 from mire.model.mark import Pending
@@ -143,6 +144,15 @@ def _finish(place: Place, prepared: Prepared, done: Pushed, guard: Callable[[], 
 
 
 def _prepare(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared | None:
+    prepared = _planned(place, done, full=full, ours=ours)
+    if prepared is None or done.is_whole or not missed_move(place, prepared.reading):
+        return prepared
+    # What stands against us was decided on an index that no longer counts.
+    done.conflicts, done.findings = [], []
+    return _planned(place, done, full=full, ours=ours)
+
+
+def _planned(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared | None:
     pending = pending_marks(place.ds)
     if pending.is_clean and not full:
         return None
@@ -165,8 +175,10 @@ def _prepare(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared 
         # Nothing was agreed with a store that knows nothing: everything here is offered again.
         mark_all(place.ds)
         forget_remote(place.state)
-        return _prepare(place, done, full=full, ours=ours)
+        return _planned(place, done, full=full, ours=ours)
     uploads = [local for local in changed if _decide(place, local, prepared, done)]
+    if done.conflicts and not done.is_dry_run:
+        keep_unsettled(place.state, [conflict.rel for conflict in done.conflicts])
     if done.is_dry_run:
         done.uploaded += [RelPath(local.rel) for local in uploads]
         done.removed += sorted(prepared.removals)

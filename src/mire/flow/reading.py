@@ -6,7 +6,7 @@ Keeps: an index object that is there but cannot be understood is an error, never
 behind when the store was sharded is not taken for the index.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from mire.edge import pool
@@ -63,6 +63,8 @@ class ShardSeen:
     shard: IndexText | None
     tag: str | None
     error: str | None = None
+    is_cleaned: bool = False
+    """Whether entries are left out of it that are there: nobody lists it, and their objects are gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,18 +113,31 @@ def read_for(place: Place, rels: Iterable[RelPath], *, is_fresh_sharded: bool = 
     for _ in range(_TRIES):
         meta = fetch_meta(place) if place.state.fact("generation") != "1" else None
         if meta is not None and meta.is_sharded:
-            return Reading(meta=meta, shards=fetch_shards(place, names))
+            return Reading(meta=meta, shards=fetch_shards(place, names, meta.partitions))
         monolith = fetch_monolith(place)
         if monolith.monolith is None:
             meta = meta or fetch_meta(place)
             if meta.is_sharded or (is_fresh_sharded and is_empty(place, meta)):
-                return Reading(meta=meta, shards=fetch_shards(place, names))
+                return Reading(meta=meta, shards=fetch_shards(place, names, meta.partitions))
             is_settled = is_fresh_sharded is False and is_empty(place, meta)
         else:
             is_settled = meta is None or meta.meta is not None or is_derived(place, monolith)
         if is_settled:
             return Reading(meta=meta, monolith=monolith)
     raise torn()
+
+
+def missed_move(place: Place, reading: Reading | None) -> bool:
+    """Whether a monolith was read although the store was moved to shards since we last looked; from now on we know."""
+    if reading is None or reading.monolith is None or reading.meta is not None or not fetch_meta(place).is_sharded:
+        return False
+    note_move(place)
+    return True
+
+
+def note_move(place: Place) -> None:
+    """Know from now on that shards are the index."""
+    place.state.set_facts({"generation": "2", "monolith": None})
 
 
 def torn() -> RemoteError:
@@ -236,17 +251,30 @@ def _is_shard(key: str) -> bool:
     return key != META and key.endswith(SUFFIX) and "/" not in key.removeprefix(SHARDS)
 
 
-def fetch_shards(place: Place, names: Iterable[str]) -> dict[str, ShardSeen]:
+def fetch_shards(place: Place, names: Iterable[str], listed: Collection[str] | None = None) -> dict[str, ShardSeen]:
     """Shards, a few at once; those that are not there or not understood are among them, as such."""
-    return dict(pool.run(lambda name: fetch_shard(place, name), sorted(names), at_once=AT_ONCE))
+    among = None if listed is None else frozenset(listed)
+    return dict(pool.run(lambda name: fetch_shard(place, name, among), sorted(names), at_once=AT_ONCE))
 
 
-def fetch_shard(place: Place, name: str) -> ShardSeen:
-    """One shard."""
+def fetch_shard(place: Place, name: str, listed: Collection[str] | None) -> ShardSeen:
+    """One shard. If it is not among those that are listed, only what has an object counts: it may be old."""
     try:
         found = fetch(place.remote, shard_key(name))
         if found is None or isinstance(found, Same):
             return ShardSeen(shard=None, tag=None)
-        return ShardSeen(shard=decode_shard(found.data, shard_key(name)), tag=found.stat.fingerprint)
+        shard = decode_shard(found.data, shard_key(name))
     except (FormatError, InputError) as error:
         return ShardSeen(shard=None, tag=None, error=error.message)
+    is_doubtful = listed is not None and name not in listed
+    stale = [rel for rel, entry in shard.entries() if is_doubtful and not _is_stored(place, rel, entry)]
+    if stale:
+        shard = decode_shard(shard.with_changes({}, stale), shard_key(name))
+    return ShardSeen(shard=shard, tag=found.stat.fingerprint, is_cleaned=bool(stale))
+
+
+def _is_stored(place: Place, rel: str, entry: Entry | Damaged) -> bool:
+    try:
+        return isinstance(entry, Entry) and place.remote.head(rel).size_bytes == entry.size_bytes
+    except (NotFoundError, InputError):
+        return False

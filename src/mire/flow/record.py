@@ -236,7 +236,18 @@ def _record_files(ds: Datastore, start: RelPath, suffix: str) -> Iterator[tuple[
                 if entry.is_dir:
                     pending.append(path)
                 elif entry.name.endswith(suffix) and not entry.name.startswith("."):
-                    yield path, os.path.relpath(path, root)
+                    rel = RelPath(os.path.relpath(path, root))
+                    if not _is_left_behind(ds, path, rel):
+                        yield path, rel
+
+
+def _is_left_behind(ds: Datastore, path: str, rel: RelPath) -> bool:
+    """Whether a file stayed in the repository when its datastore was moved elsewhere, and is there now."""
+    home = os.path.join(ds.root_of(rel), rel)
+    if home == path or not files.is_file(home):
+        return False
+    # A record is one file, whatever became of it since; a day's events may have gone on in both places.
+    return not rel.endswith(".jsonl") or (files.read_file(home) or b"").startswith(files.read_file(path) or b"")
 
 
 def append_event(ds: Datastore, event: AuditEvent) -> AuditEvent:

@@ -47,7 +47,7 @@ def read_models(place: Place, models: Iterable[ModelRef]) -> Delta | None:
     if shards is None:
         return _of_monolith(place, fetch_monolith(place), meta, wanted)
     delta = Delta(is_partial=True, monolith_tag=tag)
-    delta.add_shards(place, shards, ())
+    delta.add_shards(place, shards, shards)
     delta.tags = {}
     return _only(place, delta, wanted)
 
@@ -65,7 +65,7 @@ def _proven(place: Place, seen: MetaSeen, monolith: str, models: tuple[ModelRef,
     proof = None if seen.meta is None else seen.meta.proof
     if proof is None or proof.monolith != monolith:
         return None
-    shards = fetch_shards(place, partitions_for(models, proof.shards))
+    shards = fetch_shards(place, partitions_for(models, proof.shards), proof.shards)
     is_proven = all(shard.shard is not None and shard.tag == proof.shards[name] for name, shard in shards.items())
     return shards if is_proven else None
 
@@ -89,7 +89,7 @@ def _of_shards(place: Place, seen: MetaSeen, models: tuple[ModelRef, ...]) -> De
     own = {partition_of(f"{model_dir(model)}/name/{last}") for model in models for last in (f"1/{RAW}", LATEST)}
     for _ in range(_TORN_MAX):
         names = partitions_for(models, dict.fromkeys((*seen.partitions, *(name for name in own if name is not None))))
-        shards = fetch_shards(place, names)
+        shards = fetch_shards(place, names, seen.partitions)
         delta = Delta(is_partial=True)
         delta.add_shards(place, shards, seen.partitions)
         known = place.state.shard_tags()

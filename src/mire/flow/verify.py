@@ -106,14 +106,23 @@ class _Cache:
         content = self._hashed(rel) if is_here else None
         if is_here and content is None:
             return
+        described = content
         if self._place is not None:
-            is_marked = self._is_bulk or mark_of(self._ds, rel, self._marks) is not None
-            has_index = self._index is not None
-            self._count(rel, state_of(content, row, entry, is_marked=is_marked, has_index=has_index), row, content)
-        elif content is not None:
+            state = state_of(
+                content,
+                row,
+                entry,
+                is_marked=mark_of(self._ds, rel, self._marks) is not None,
+                is_bulk=self._is_bulk,
+                has_index=self._index is not None,
+            )
+            self._count(rel, state, row, content)
+            if state == "unhydrated" and row is not None and row.sha256 is not None:
+                described = row.size_bytes, row.sha256  # what would come is known without fetching it
+        else:
             self._count(rel, "fine", row, content)
-        if content is not None and rel.startswith(f"{DATA}/") and rel.endswith(f"/{RAW}"):
-            self._check_content(rel, content)
+        if described is not None and rel.startswith(f"{DATA}/") and rel.endswith(f"/{RAW}"):
+            self._check_content(rel, described)
 
     def _hashed(self, rel: str) -> Content | None:
         path = os.path.join(self._ds.tier, rel)

@@ -60,7 +60,7 @@ def _read(place: Place) -> Delta | Moved | None:
     meta = fetch_meta(place)
     if not meta.is_sharded:
         return _read_dual(place, fetch_monolith(place), meta)
-    return _again_in_shards(place) if generation == "2" and meta.is_same else _read_sharded(place, meta)
+    return _again_in_shards(place, meta) if generation == "2" and meta.is_same else _read_sharded(place, meta)
 
 
 def _is_meta_due(place: Place) -> bool:
@@ -120,13 +120,14 @@ def _gone(place: Place) -> Delta | None:
     return Delta(is_gone=True, findings=[why])
 
 
-def _again_in_shards(place: Place) -> Delta | None:
+def _again_in_shards(place: Place, meta: MetaSeen) -> Delta | None:
     """What the shards say about paths that are not settled; the list of them is the one we remember."""
     unsettled = load_unsettled(place.state)
     if not unsettled:
         return None
     names = {rel: partition_of(rel) or "" for rel in unsettled}
-    shards = fetch_shards(place, set(names.values()) - {""})
+    wanted = set(names.values()) - {""}
+    shards = fetch_shards(place, wanted, meta.partitions)
     delta = Delta()
     for rel, name in names.items():
         seen = shards.get(name)
@@ -144,10 +145,10 @@ def _read_sharded(place: Place, seen: MetaSeen) -> Delta | Moved:
         names = dict.fromkeys((*seen.partitions, *present))
         moved = [name for name in names if name not in present or present[name] != known.get(name)]
         again = {name for rel in load_unsettled(place.state) if (name := partition_of(rel)) is not None}
-        shards = fetch_shards(place, {*moved, *again})
+        shards = fetch_shards(place, {*moved, *again}, seen.partitions)
         delta = Delta()
         delta.add_shards(place, shards, seen.partitions)
-        for name in known.keys() - names.keys():
+        for name in {*known, *place.state.partitions()} - names.keys():
             delta.tags[name] = None
             delta.add_rows(place, name)
         if not delta.skipped:

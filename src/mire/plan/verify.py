@@ -20,17 +20,26 @@ Content = tuple[int, str]
 
 
 def state_of(
-    content: Content | None, base: BaseRow | None, entry: Entry | Damaged | None, *, is_marked: bool, has_index: bool
+    content: Content | None,
+    base: BaseRow | None,
+    entry: Entry | Damaged | None,
+    *,
+    is_marked: bool,
+    is_bulk: bool,
+    has_index: bool,
 ) -> State:
-    """What a path is, from its content here (None: not here), what was agreed, and what the index says now."""
+    """What a path is, from its content here (None: not here), what was agreed, and what the index says now.
+
+    `is_bulk` says that anything may have changed; a removal is believed only with a mark of its own.
+    """
     if base is None:
         if content is None:
             return "behind"
-        return "dirty" if is_marked else "untracked"
+        return "dirty" if is_marked or is_bulk else "untracked"
     if content is None:
         return "dirty" if is_marked else "unhydrated" if base.identity is None else "lost"
     if content[0] != base.size_bytes or base.sha256 not in (None, content[1]):
-        return "dirty" if is_marked else "changed_unmarked"
+        return "dirty" if is_marked or is_bulk else "changed_unmarked"
     return "fine" if not has_index or _agrees(base, entry) else "behind"
 
 

@@ -39,7 +39,7 @@ def is_internal(rel: str) -> bool:
 
 
 def is_temporary(rel: str) -> bool:
-    """Whether a path is a file the reference is about to rename, or died before: it syncs them, and nobody wants them."""
+    """Whether a path is a file the reference is about to rename, or died before: it syncs them, nobody wants them."""
     return rel.endswith(".tmp") and _TEMPORARY.fullmatch(rel[rel.rfind("/") + 1 :]) is not None
 
 
