@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mire.testing.faults import Fail
+from mire.testing.gcsserver import GcsServer
 from mire.testing.s3server import Credentials, S3Server
 
 Run = Callable[..., Any]
@@ -340,7 +341,7 @@ def test_a_newer_format_is_neither_pulled_nor_pushed(pair: Pair, server: S3Serve
     (one.cache / STATE / "1/raw").write_text("x")
     server.put("bucket", "prod/_control/datastore-format", b'{"format": 9}')
     keys = server.keys("bucket")
-    for repository, line in ((one, ["push", "--full"]), (two, ["pull"])):
+    for repository, line in ((one, ["push", "--full"]), (two, ["pull"]), (two, ["ls", "--max-age", "0"])):
         error = repository(*line, "--json").error
         assert (error["kind"], error["exit"]) == ("datastore_format_unsupported", 7)
     assert server.keys("bucket") == keys
@@ -449,6 +450,22 @@ def test_a_directory_is_a_remote_too(joined: Callable[..., Repository], tmp_path
     (tmp_path / "away").rename(share)
     assert one("push").code == 0
     assert two.get("--max-age", "0").out == b"2"
+
+
+def test_the_other_cloud_is_a_remote_too(joined: Callable[..., Repository]) -> None:
+    """The same commands with Google's API, where every write has a new generation."""
+    with GcsServer(["bucket"]) as server:
+        url = f"gs://bucket/p?apiEndpoint={server.url}"
+        one, two = joined("one", url), joined("two", url, "--hydrate", "full")
+        one.put("1")
+        assert two.get("--max-age", "0").out == b"1"
+        two.put("2")
+        assert one("sync").code == 0
+        assert one.get().out == b"2"
+        assert one("index", "migrate").code == 0
+        one.put("3")
+        assert two.get("--max-age", "0").out == b"3"
+        assert two("verify", "--deep").code == 0
 
 
 def test_another_directory_is_not_taken_for_the_store(joined: Callable[..., Repository], tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Dies before every step of a push or pull, and checks what is left, and that the next one converges; run as a script.
 
-Usage: sync_crash.py SCENARIO v1|v2 DIRECTORY. Prints the number of deaths. A step is a change of a file in the cache, a
-commit of the private state, and the moment before and after each request.
+Usage: sync_crash.py SCENARIO v1|v2 DIRECTORY. Prints the number of deaths. A step is whatever changes something: a file
+in the cache, a commit of the private state, a request that writes. What happens between two of them leaves no trace.
 """
 
 import os
@@ -63,18 +63,19 @@ class Shelf(Wrapper):
 
     def _around(self, operation: str, key: str, call: Callable[[], T]) -> T:
         del key
-        step()
+        is_change = operation.startswith(("put", "delete"))
+        if is_change:
+            step()
         with self._mutex:
             _quiet.is_on = True
             try:
                 answer = call()
-                if operation.startswith(("put", "delete")):
+                if is_change:
                     fresh = self._path.with_suffix(".new")
                     fresh.write_bytes(pickle.dumps((self.memory._objects, self.memory._generation)))
                     fresh.replace(self._path)
             finally:
                 _quiet.is_on = False
-        step()
         return answer
 
     def list(self, prefix: str = "", *, after: str | None = None) -> Iterator[Stat]:

@@ -113,6 +113,7 @@ def test_the_built_in_kinds_are_announced_in_our_own_metadata() -> None:
         ("gcs", "@swamp/gcs-datastore"),
         ("@swamp/gcs-datastore", "@swamp/gcs-datastore"),
         ("filesystem", "filesystem"),
+        ("cached", "@mire/file-datastore"),
     ],
 )
 def test_built_in_kinds_are_found_by_type_and_alias(type: str, found: str) -> None:

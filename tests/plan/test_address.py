@@ -12,7 +12,7 @@ from mire.model.config import Extension, Filesystem, Target
 from mire.plan.address import parse_target, shown_target
 
 HIDDEN = "wJalrXUtnFEMI-K7MDENG"
-S3, GCS = "@swamp/s3-datastore", "@swamp/gcs-datastore"
+S3, GCS, FILE = "@swamp/s3-datastore", "@swamp/gcs-datastore", "@mire/file-datastore"
 
 
 def parse(text: str) -> Target:
@@ -63,6 +63,9 @@ def parse(text: str) -> Target:
         ('gcs:{"bucket": "b"}', GCS, {"bucket": "b"}),
         ('@swamp/s3-datastore:{"bucket": "b"}', S3, {"bucket": "b"}),
         ('@acme/blob:{"url": "a://b"}', "@acme/blob", {"url": "a://b"}),
+        ("cached:/mnt/share", FILE, {"path": "/mnt/share"}),
+        ("cached:../share", FILE, {"path": "/srv/share"}),
+        ('cached:{"path": "/mnt/share"}', "cached", {"path": "/mnt/share"}),
     ],
 )
 def test_object_stores_have_addresses(text: str, type: str, config: dict[str, Any]) -> None:

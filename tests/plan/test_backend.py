@@ -7,8 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mire.errors import ConfigError
-from mire.model.backend import GcsSettings, S3Settings, Schema
-from mire.plan.backend import FILESYSTEM_SCHEMA, GCS_SCHEMA, S3_SCHEMA, is_type, parse_filesystem, parse_gcs, parse_s3
+from mire.model.backend import FileSettings, GcsSettings, S3Settings, Schema
+from mire.plan.backend import (
+    FILE_SCHEMA,
+    FILESYSTEM_SCHEMA,
+    GCS_SCHEMA,
+    S3_SCHEMA,
+    is_type,
+    parse_file,
+    parse_filesystem,
+    parse_gcs,
+    parse_s3,
+)
 from mire.plan.option import check_config
 
 
@@ -221,3 +231,14 @@ def test_the_built_in_types_are_the_reference_s() -> None:
         ("@swamp/s3-datastore", ("s3",)),
         ("@swamp/gcs-datastore", ("gcs",)),
     ]
+
+
+def test_a_directory_with_a_cache() -> None:
+    """Its path is made absolute; the witness is there only when it is known."""
+    assert parse_file(checked(FILE_SCHEMA, {"path": "../share"})) == FileSettings(path="/srv/share")
+    told = {"path": "/mnt/share", "store": "id-1", "pullConcurrency": 2, "pushConcurrency": 3}
+    assert parse_file(checked(FILE_SCHEMA, told)) == FileSettings(
+        path="/mnt/share", store="id-1", pull_concurrency=2, push_concurrency=3
+    )
+    with pytest.raises(ConfigError, match="needs 'path'"):
+        checked(FILE_SCHEMA, {})

@@ -249,3 +249,29 @@ def test_other_settings_are_equal_afterwards(
         changed = replace_datastore(data, NEW)
         assert decode_yaml(changed) == {**others, "datastore": NEW}
         assert replace_datastore(changed, NEW) == changed
+
+
+def test_a_target_may_say_more_than_where_it_is() -> None:
+    """What a new target says about hydration or the namespace counts; what it does not mention stays."""
+    before = b"datastore:\n  type: filesystem\n  namespace: green\n  hydrationStrategy: lazy\n  exclude: [logs]\n"
+    target = {"type": "@acme/blob", "config": {"index": "sharded"}, "hydrationStrategy": "full"}
+    block = decode_repo(retarget_datastore(before, target)).datastore
+    assert block is not None
+    assert (block.type, block.namespace, block.exclude) == ("@acme/blob", "green", ("logs",))
+    assert block.config == {"index": "sharded", "hydrationStrategy": "full"}
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        ("{type: '@acme/blob', hydrationStrategy: full}", "full"),
+        ("{type: '@acme/blob', config: {hydrationStrategy: full}}", "full"),
+        ("{type: '@acme/blob', config: {hydrationStrategy: full}, hydrationStrategy: lazy}", "lazy"),
+        ("{type: '@acme/blob'}", None),
+    ],
+)
+def test_when_content_comes_stands_beside_the_configuration_or_in_it(text: str, strategy: str | None) -> None:
+    """The reference writes it beside; in an environment variable it can only be inside."""
+    block = decode_repo(f"datastore: {text}".encode()).datastore
+    assert block is not None
+    assert block.config.get("hydrationStrategy") == strategy

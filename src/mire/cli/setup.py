@@ -68,7 +68,8 @@ def command(
     if found.is_joining and not yes and not _is_confirmed(found):
         return
     done = set_up(found, ours=ours, theirs=theirs, watch=sync_progress())
-    emit("setup", {"dryRun": False, **_found_document(found), **_document(done)}, lambda: _text(found, done))
+    head = "" if found.is_joining and not yes else f"{_found_text(found)}\n"
+    emit("setup", {"dryRun": False, **_found_document(found), **_document(done)}, lambda: head + _text(found, done))
     if done.conflicts:
         raise click.exceptions.Exit(_CONFLICT)
     if done.findings:
@@ -136,7 +137,7 @@ def _text(found: "Prospect", done: "SetUp") -> str:
     from mire.cli.synced import conflict_lines, count
     from mire.model.config import Filesystem
 
-    lines = [_found_text(found)]
+    lines = []
     moved = f"copied {count(done.carried.copied, 'file')} into {done.ds.base}"
     if done.is_switched:
         moved += f", sent {len(done.pushed.uploaded)}, brought {len(done.pulled.written)}"

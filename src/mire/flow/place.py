@@ -5,6 +5,7 @@ Must not know: what is synced.
 Keeps: a key outside our namespace cannot be expressed here.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Final
 from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Body, Remote
 from mire.edge.state import State
+from mire.edge.turn import open_turn
 from mire.errors import ConfigError, NotFoundError
 from mire.flow.datastore import Datastore
 from mire.flow.mark import open_cache_state
@@ -20,9 +22,24 @@ from mire.model.names import SOLO
 from mire.wire import shard as wire_shard
 from mire.wire.meta import meta_key
 from mire.wire.monolith import MONOLITH
+from mire.wire.relpath import INDEX_DIR
 
-__all__ = ["META", "MONOLITH", "SHARDS", "Place", "Same", "fetch", "open_place", "partition_at", "shard_key", "view_of"]
+__all__ = [
+    "META",
+    "MONOLITH",
+    "SHARDS",
+    "Place",
+    "Same",
+    "fetch",
+    "open_place",
+    "open_push_place",
+    "partition_at",
+    "shard_key",
+    "view_of",
+]
 
+_TURN: Final = "mire-push.lock"
+_WAIT_MS: Final = 60_000.0
 SHARDS: Final = wire_shard.shard_prefix(SOLO)
 META: Final = meta_key(SOLO)
 """Keys in our view of the remote, which has no namespace left to say."""
@@ -53,6 +70,15 @@ def open_place(ds: Datastore) -> Iterator[Place]:
     remote = view_of(ds)
     with open_cache_state(ds) as state:
         yield Place(ds=ds, remote=remote, state=state)
+
+
+@contextmanager
+def open_push_place(ds: Datastore) -> Iterator[Place]:
+    """The same for whoever pushes: one at a time, so that what is stored last is what was read from the cache last."""
+    view_of(ds)
+    turn = os.path.join(ds.base, INDEX_DIR, _TURN)
+    with open_turn(turn, wait_ms=_WAIT_MS, what="another push of this cache is at work"), open_place(ds) as place:
+        yield place
 
 
 def view_of(ds: Datastore) -> Remote:

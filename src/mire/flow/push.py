@@ -19,7 +19,7 @@ from mire.flow.conflict import Conflict, keep_theirs, why_of
 from mire.flow.datastore import Datastore
 from mire.flow.local import agreed_row, entry_of, tier_path
 from mire.flow.mark import acknowledge, mark_all, pending_marks
-from mire.flow.place import Place, open_place
+from mire.flow.place import Place, open_push_place
 from mire.flow.reading import Reading, missed_move, read_for
 from mire.flow.send import delete, forget_intents, intend, intended, look_at, send
 from mire.flow.startover import forget_remote
@@ -102,7 +102,7 @@ def push(
     `guard` is asked right before a commit, and raises when we may no longer write.
     """
     done = Pushed(is_dry_run=dry_run)
-    with open_place(ds) as place:
+    with open_push_place(ds) as place:
         prepared = _prepare(place, done, full=full, ours=ours)
         if prepared is not None and not dry_run:
             _finish(place, prepared, done, guard)
@@ -112,7 +112,7 @@ def push(
 def prepare_push(ds: Datastore, *, full: bool = False, ours: bool = False) -> tuple[Prepared | None, Pushed]:
     """The first half: look, plan and upload. Nothing is visible to others yet, and no mark is gone."""
     done = Pushed()
-    with open_place(ds) as place:
+    with open_push_place(ds) as place:
         return _prepare(place, done, full=full, ours=ours), done
 
 
@@ -121,7 +121,7 @@ def commit_push(
 ) -> Pushed:
     """The second half: publish what was prepared, however long ago; what changed meanwhile is not touched."""
     if prepared is not None:
-        with open_place(ds) as place:
+        with open_push_place(ds) as place:
             _finish(place, prepared, done, guard)
     return done
 

@@ -103,6 +103,8 @@ def refresh_older(ds: Datastore, max_age_s: float) -> str | None:
     if 0 <= age_s <= max_age_s:
         return None
     try:
+        if ds.lifecycle is not None:
+            ds.lifecycle.gate()  # a newer format must not even be read; one that must not be written may be
         done = pull(within_timeout(ds))
     except RemoteError as error:
         if not is_offline(error):
