@@ -13,6 +13,9 @@ The flow, on one screen (a reader goes down the layers, never back up):
 | query | `flow/query` | `plan/query` | `wire/cel` | SQLite, then content | an answer |
 | retain | `flow/retain`, `flow/hold`, `flow/prune` | `plan/retention` | `wire/hold` | files | what is due, gone |
 | read | `flow/read` | `plan/write` | `wire/metadata` | files | an answer |
+| push, pull | `flow/mark`, `flow/push`, `flow/pull` | `plan/threeway` | `wire/shard` | cache, remote | both agree |
+| move | `flow/setup_remote` | - | `wire/repo` | a directory, cache, remote, settings | a repository that syncs |
+| verify | `flow/verify` | `plan/verify` | `wire/metadata` | cache, remote | findings |
 
 Names are imported when first used, so that `mire --help` stays instant.
 """

@@ -331,6 +331,8 @@ def test_wrong_credentials_are_one_line(pair: Pair, monkeypatch: pytest.MonkeyPa
         result = one(*line)
         assert result.code in (5, 6), line
         assert b"credentials" in result.err + result.out
+    result = one.put("2")
+    assert (result.code, b"credentials" in result.err) == (6, True)
     assert one("ls").code == 0
 
 

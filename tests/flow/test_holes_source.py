@@ -1,7 +1,9 @@
 """Holes found in the source of the newest release (newest §3.2, X1 to X15): each way, and that ours has not."""
 
 import os
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +80,40 @@ def test_X3_a_path_that_cannot_be_read_keeps_its_mark(world: World) -> None:
     one.path("logs/a").unlink()
     one.write("logs/a", "x")
     assert one.push().uploaded == ["logs/a"]
+
+
+def test_X3_a_file_that_nobody_may_read_keeps_its_mark(plain: World) -> None:
+    """Without the right to read a marked file the rest is pushed, and its mark waits."""
+    one = plain.client()
+    for rel in ("logs/secret", "logs/good"):
+        one.write(rel, "old")
+    one.push()
+    for rel in ("logs/secret", "logs/good"):
+        one.write(rel, "new")
+    one.path("logs/secret").chmod(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            _become_nobody(plain.root)
+            done = one.push()
+            os._exit(0 if (done.uploaded, len(done.findings)) == (["logs/good"], 1) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert one.marks() == {"logs/secret"}
+
+
+def _become_nobody(root: Path) -> None:
+    """Give up every right beyond those of others, if there are any; everything but the one file stays usable."""
+    if os.geteuid():
+        return
+    for path in (root, *root.parents, *root.rglob("*")):
+        if str(path).startswith("/dev/shm/mire-") and path.name != "secret":  # noqa: S108 - where the world is
+            path.chmod(0o777)
+    os.setgid(65534)
+    os.setuid(65534)
 
 
 @pytest.mark.parametrize("step", ["list", "get", "put_if", "head"])

@@ -341,6 +341,39 @@ def test_a_path_that_is_being_written_is_left_alone(world: World) -> None:
     assert other.pull().written == ["logs/a"]
 
 
+def test_a_file_that_changes_while_its_successor_arrives_is_left_alone(worlds: Callable[..., World]) -> None:
+    """Whoever writes during a download, marked or not, keeps what they wrote; it is a conflict from then on."""
+    for is_marked in (True, False):
+        world = worlds()
+        hooked = Hooked(world.remote)
+        one, other = world.client(), world.client(hooked)
+        for rel in ("logs/a", "logs/gone"):
+            one.write(rel, "base")
+        one.push()
+        other.pull()
+        one.write("logs/a", "newer")
+        one.remove("logs/gone")
+        one.push()
+        write = other.write if is_marked else other.scribble
+        hooked.at("get_stream", "logs/a", lambda write=write: write("logs/a", "mine"))
+        hooked.at("head", "logs/gone", lambda write=write: write("logs/gone", "mine, too"))
+        done = other.pull()
+        assert (done.count, len(done.findings)) == (0, 2)
+        assert other.files() == {"logs/a": b"mine", "logs/gone": b"mine, too"}
+        assert len(other.pull().conflicts) == 2
+
+
+def test_a_marker_is_placed_after_what_it_shows(plain: World) -> None:
+    """In whatever order files arrive, a reader never finds a marker whose version is not there yet."""
+    hooked, has_marker = Hooked(plain.remote), threading.Event()
+    one, other = plain.client(), plain.client(hooked)
+    one.version("m", 1, "x")
+    one.push()
+    hooked.at("get_stream", latest("m"), has_marker.set, after=True)
+    hooked.at("get_stream", data("m"), lambda: has_marker.wait(10))
+    assert other.pull().written == [data("m", last="metadata.yaml"), data("m"), latest("m")]
+
+
 @pytest.mark.parametrize("hours", [-30, 30])
 def test_clocks_that_disagree_change_nothing(world: World, hours: int) -> None:
     """A store, a file or a memory from the future or the past costs at most a second look."""

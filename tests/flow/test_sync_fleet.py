@@ -217,6 +217,44 @@ def test_what_an_unconditional_writer_took_is_told(worlds: Callable[..., World],
     assert len(one.pull().findings) == 1
 
 
+def test_a_partition_that_august_deleted_twice_leaves_no_copy(worlds: Callable[..., World]) -> None:
+    """Files of a shard that came and went between our looks go, whatever we knew of it."""
+    world = worlds(sharded=True)
+    one = world.client()
+    one.write(data("a"), "x")
+    one.write("logs/x", "stays")
+    one.push()
+    august_push(world.memory, removes=[data("a")])
+    one.write(data("a", version=2), "y")
+    one.push()
+    august_push(world.memory, removes=[data("a", version=2)])
+    assert one.pull().removed == [data("a"), data("a", version=2)]
+    assert one.files() == {"logs/x": b"stays"}
+
+
+def test_a_shard_that_is_left_from_long_ago_names_nothing(worlds: Callable[..., World]) -> None:
+    """Partitions that an old client let go stale, and a migration did not list, bring nothing back, read or written."""
+    world = worlds()
+    one = world.client()
+    one.version("a", 1, "x")
+    one.write("logs/x", "stays")
+    one.push()
+    old_push(world.memory, removes=[data("a"), data("a", last="metadata.yaml"), latest("a")])
+    migrate_index(world.memory)
+    for scope in ((), ("a",)):
+        reader = world.client()
+        assert reader.pull(*scope).findings == []
+        assert not [rel for rel in reader.files() if "/a/" in rel]
+    one.look_at_meta_again()
+    one.pull()
+    assert one.files() == {"logs/x": b"stays"}
+    one.version("a", 2, "new")
+    one.push()
+    assert data("a") not in world.index()
+    assert data("a", version=2) in world.index()
+    world.check()
+
+
 def test_a_shard_that_august_unlisted_is_listed_again(worlds: Callable[..., World]) -> None:
     """Whoever comes new sees it all the same, and our next commit puts it back on the list."""
     world = worlds(sharded=True)

@@ -16,17 +16,20 @@ from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Remote
 from mire.edge.retrying import Retrying
 from mire.edge.traced import Traced
-from mire.errors import ConfigError, ConflictError, shown
+from mire.errors import ConfigError, ConflictError, MissingBucketError, RemoteError, shown
 from mire.flow.backend import find_backend, open_remote, settings_of
-from mire.flow.control import check_remote_marker
+from mire.flow.control import check_remote_marker, fetch_datastore_record
 from mire.flow.datastore import Datastore, Located
 from mire.flow.sync import Sync
 from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Host
+from mire.wire.control import FORMAT_RECORD
 from mire.wire.layout import REPO_FILE
 
 _UNKNOWN = "unknown"
 _AGAIN_MS = 10_000.0
+_STRANGERS = ("credentials", "expired_token")
+"""Refusals of us, not of one key: waiting for the network would not help."""
 
 
 def open_cached(found: Located, *, host: Host | None, create: bool) -> Datastore:
@@ -120,4 +123,15 @@ class Gate:
             if self._reason is not None and is_due:
                 self._reason = check_remote_marker(self._remote, self._namespace)
                 self._asked_ms = clock.monotonic_ms()
+                if self._reason is not None:
+                    self._check_let_in()
             return self._reason
+
+    def _check_let_in(self) -> None:
+        """Tell a remote that does not know us from one that cannot be reached: only the latter is waited for."""
+        try:
+            fetch_datastore_record(self._remote, FORMAT_RECORD)
+        except RemoteError as error:
+            if isinstance(error, MissingBucketError) or error.kind in _STRANGERS:
+                self._asked_ms = None
+                raise

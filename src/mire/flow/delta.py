@@ -68,7 +68,7 @@ class Delta:
             if seen.error is not None:
                 self._skip(name, seen.error)
             elif seen.shard is None and name in listed:
-                self._skip(name, "the index lists it, but it is not there; 'mire index rebuild' makes it anew")
+                self._skip(name, "the index lists it, but it is not there; 'mire verify' shows what can be done")
             else:
                 self.add_rows(place, name)
                 self.tags[name] = seen.tag

@@ -189,7 +189,7 @@ def is_derived(place: Place, seen: MonolithSeen) -> bool:
 def damaged_index(what: str) -> FormatError:
     """The error of an index that contradicts itself."""
     return FormatError(
-        f"the index of the remote is damaged: {what}; nothing was changed; 'mire index rebuild' makes it anew",
+        f"the index of the remote is damaged: {what}; nothing was changed; 'mire verify' shows what can be done",
         kind="damaged_index",
     )
 
