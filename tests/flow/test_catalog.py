@@ -249,3 +249,15 @@ def test_an_interrupted_rebuild_goes_on_later(store: mire.Store, repo: Path, wor
         assert done.read == 3000 - kept[0]
         plans = catalog.rows("EXPLAIN QUERY PLAN SELECT * FROM version WHERE is_latest=1 ORDER BY created_at LIMIT 1")
         assert any("version_by_time" in str(step) for step in plans)
+
+
+def test_a_key_is_found_by_its_index_whatever_the_order(store: mire.Store, repo: Path) -> None:
+    """In a large store a lookup by id does not read all latest versions in the order of their time."""
+    store.model("svc/web", "first").put("state", {"n": 1})
+    source = repo / ".swamp/data/svc/web/first"
+    for number in range(1, 1200):
+        shutil.copytree(source, source.with_name(f"copy-{number}"))
+    rebuild(store.datastore)
+    sql = "EXPLAIN QUERY PLAN SELECT * FROM version WHERE is_latest=1 AND model_id='x' ORDER BY created_at DESC"
+    with opened(store.datastore) as catalog:
+        assert "version_by_id" in str(list(catalog.rows(sql)))

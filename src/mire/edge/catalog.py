@@ -20,7 +20,9 @@ _PAGES = -32_000
 """Page cache of a connection: 32 MB, so that a rebuild's memory does not grow with the store."""
 
 
+_SAMPLES: Final = 400
 _INDEXES: Final = {
+    "version_by_id": "version (model_id, is_latest)",
     "version_by_type": "version (model_type, is_latest, created_at)",
     "version_by_time": "version (is_latest, created_at)",
     "version_by_model": "version (model_name, name, is_latest)",
@@ -114,6 +116,12 @@ class CatalogFile:
         """Make the indexes that are missing."""
         for name, what in _INDEXES.items():
             self.run(f"CREATE INDEX IF NOT EXISTS {name} ON {what}")
+
+    def weigh_indexes(self) -> None:
+        """Let SQLite look at samples: without them it prefers an index in order to the one that finds a key."""
+        for _ in self.rows(f"PRAGMA analysis_limit={_SAMPLES}"):
+            pass
+        self.run("ANALYZE")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -212,7 +220,7 @@ def _create(connection: sqlite3.Connection, columns: Sequence[tuple[str, str]]) 
         f"""
         BEGIN IMMEDIATE;
         CREATE TABLE IF NOT EXISTS version ({body}, crc INTEGER NOT NULL,
-            UNIQUE (namespace, model_type, model_id, name, version));
+            UNIQUE (model_type, model_id, name, version, namespace));
         {";".join(f"CREATE INDEX IF NOT EXISTS {name} ON {what}" for name, what in _INDEXES.items())};
         CREATE TABLE IF NOT EXISTS name (root INTEGER NOT NULL, path TEXT NOT NULL, identity TEXT NOT NULL,
             streaming INTEGER NOT NULL, error TEXT NOT NULL, scanned_ns INTEGER NOT NULL,

@@ -9,10 +9,13 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from mire.edge import pool
+from mire.edge import clock, pool
 from mire.edge.files import Written, make_dirs, mapped, sync_dir, temporary_beside, write_synced
+from mire.model.names import PRIVATE_PREFIX
 
 _AT_ONCE = 16
+_FORGOTTEN_S = 86_400.0
+"""A staged file this old belongs to a process that died: none keeps one so long."""
 
 
 def stage(directory: str, chunks: Iterable[bytes]) -> tuple[str, Written]:
@@ -23,6 +26,16 @@ def stage(directory: str, chunks: Iterable[bytes]) -> tuple[str, Written]:
     except BaseException:
         discard(temporary)
         raise
+
+
+def sweep(directory: str) -> None:
+    """Remove what processes that died left here long ago."""
+    oldest_s = clock.now_ns() / 1e9 - _FORGOTTEN_S
+    with suppress(OSError), os.scandir(directory) as found:
+        for entry in found:
+            is_ours = entry.name.startswith(f"{PRIVATE_PREFIX}-") and entry.is_file(follow_symlinks=False)
+            if is_ours and entry.stat(follow_symlinks=False).st_mtime < oldest_s:
+                discard(entry.path)
 
 
 def put_in_place(temporary: str, path: str) -> None:

@@ -10,22 +10,19 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Literal
+from typing import Literal
 
 from mire.edge import clock, files, pool, staging, walk
 from mire.edge.files import Written
 from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoundError, RemoteError, shown
 from mire.flow.conflict import Conflict, keep_ours, why_of
 from mire.flow.local import Here, Marks, agreed_row, mark_of, marks_of
-from mire.flow.place import Place
+from mire.flow.place import Place, staging_dir
 from mire.flow.transfer import download
 from mire.model.base import BaseRow
 from mire.model.index import Entry
 from mire.model.names import RelPath
 from mire.plan.threeway import Pull
-from mire.wire.relpath import INDEX_DIR
-
-_STAGING: Final = f"{INDEX_DIR}/mire-staging"
 
 Action = Pull | Literal["note"]
 """`note`: agree on content that is left at the remote."""
@@ -98,10 +95,10 @@ class Step:
 
 def bring(place: Place, steps: Sequence[Step], done: Pulled) -> None:
     """Download, then put every file that came whole into its place, and remember it."""
-    directory = os.path.join(place.ds.base, _STAGING)
-    if steps:
-        files.make_dirs(directory)
-
+    if not steps:
+        return
+    directory = staging_dir(place)
+    staging.sweep(directory)
     arrived: list[tuple[Step, str, Written]] = []
     failure: RemoteError | None = None
     try:

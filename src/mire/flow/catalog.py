@@ -34,6 +34,8 @@ _LATEST = NAMES.index("is_latest")
 _VERSION = NAMES.index("version")
 _KEY = "namespace=? AND model_type=? AND model_id=? AND name=?"
 _CHEAP_MS = 50.0
+_WORTH_WEIGHING = 1000
+"""Rows read by one look that may change which index is best."""
 _SHARE = 20
 """A check that takes longer than a blink is repeated only after so many times its own duration."""
 
@@ -127,6 +129,8 @@ def refresh(
         _refresh_root(ds, catalog, index, root, done, model=model, deep=deep, workers=workers, progress=progress)
     if model is None:
         catalog.create_indexes()
+        if done.read >= _WORTH_WEIGHING:
+            catalog.weigh_indexes()
         with catalog.transaction():
             _set_meta(catalog, "complete", _tiers(ds))
             # A write that came in between may have been seen by neither look: then the next query looks again.

@@ -13,7 +13,7 @@ from mire.edge import files, staging
 from mire.edge.tree import hash_file
 from mire.errors import RemoteError, shown
 from mire.flow.local import tier_path
-from mire.flow.place import Place
+from mire.flow.place import Place, staging_dir
 from mire.flow.transfer import download
 from mire.model.index import Entry
 from mire.model.names import RelPath
@@ -53,9 +53,7 @@ def keep_theirs(place: Place, rel: RelPath, entry: Entry) -> Kept:
     """Put the remote's version beside the cache, where it can be looked at."""
     if entry.sha256 is not None and files.size_of(path := _path(place, rel, entry.sha256)) == entry.size_bytes:
         return Kept(path, entry.sha256)
-    directory = os.path.join(place.ds.base, _DIRECTORY)
-    files.make_dirs(directory)
-    temporary, written = download(place.remote, rel, entry, directory)
+    temporary, written = download(place.remote, rel, entry, staging_dir(place))
     try:
         path = _path(place, rel, written.sha256)
         files.make_dirs(os.path.dirname(path))

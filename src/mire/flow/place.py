@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from mire.edge import files
 from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Body, Remote
 from mire.edge.state import State
@@ -35,9 +36,11 @@ __all__ = [
     "open_push_place",
     "partition_at",
     "shard_key",
+    "staging_dir",
     "view_of",
 ]
 
+_STAGING: Final = "mire-staging"
 _TURN: Final = "mire-push.lock"
 _WAIT_MS: Final = 60_000.0
 SHARDS: Final = wire_shard.shard_prefix(SOLO)
@@ -70,6 +73,13 @@ def open_place(ds: Datastore) -> Iterator[Place]:
     remote = view_of(ds)
     with open_cache_state(ds) as state:
         yield Place(ds=ds, remote=remote, state=state)
+
+
+def staging_dir(place: Place) -> str:
+    """Where files are kept on their way into the cache: on its file system, and where no client syncs."""
+    directory = os.path.join(place.ds.base, INDEX_DIR, _STAGING)
+    files.make_dirs(directory)
+    return directory
 
 
 @contextmanager

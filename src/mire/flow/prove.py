@@ -22,6 +22,7 @@ from mire.wire.meta import decode_meta, encode_meta
 from mire.wire.shard import shard_of
 
 _TRIES: Final = 8
+_WRITTEN: Final = "written/"
 
 
 def prove(place: Place, before: str | None, monolith: IndexText, tag: str, touched: set[str]) -> bool:
@@ -86,21 +87,28 @@ def _all(monolith: IndexText, present: Iterable[str]) -> dict[str, bytes]:
 
 def _write(place: Place, seen: Mapping[str, str], wanted: Mapping[str, bytes]) -> dict[str, str] | None:
     """Write partitions over those that were seen; their fingerprints, None when one is another by now."""
+    is_telling = place.remote.properties.content_fingerprint
+    # Where a fingerprint does not tell what is there, we remember what we wrote under it.
+    known = {} if is_telling else {name: place.state.fact(f"{_WRITTEN}{name}") for name in wanted}
 
     def write(name: str) -> str | None:
         data, tag = wanted[name], seen.get(name)
-        if tag is not None and place.remote.properties.content_fingerprint and tag == _etag_of(data):
+        if tag is not None and (tag if is_telling else known[name]) == _text(data, tag, is_telling=is_telling):
             return tag
         return swap(place, shard_key(name), data, tag)
 
     written = dict(pool.run(write, wanted, at_once=AT_ONCE))
     tags = {name: tag for name, tag in written.items() if tag is not None}
+    if not is_telling:
+        texts = {name: _text(wanted[name], tag, is_telling=False) for name, tag in tags.items()}
+        place.state.set_facts({f"{_WRITTEN}{name}": text for name, text in texts.items()})
     return tags if len(tags) == len(written) else None
 
 
-def _etag_of(data: bytes) -> str:
+def _text(data: bytes, tag: str, *, is_telling: bool) -> str:
     # What S3 calls a small object whose upload was not encrypted with a customer's key; another form never matches.
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+    digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    return digest if is_telling else f"{tag} {digest}"
 
 
 def _vouch(place: Place, meta: MetaSeen, tag: str, shards: Mapping[str, str]) -> bool:

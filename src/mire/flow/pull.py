@@ -21,6 +21,7 @@ from mire.flow.local import agreed_row, entry_of, here_of, is_open_at, load_mark
 from mire.flow.place import Place, open_place
 from mire.flow.scoped import read_models
 from mire.flow.sidecar import update_sidecar
+from mire.flow.startover import offer_again
 from mire.flow.whole import read_changes
 from mire.model.artifact import ModelRef
 from mire.model.base import BaseRow
@@ -32,6 +33,8 @@ from mire.wire.layout import model_dir
 __all__ = ["Conflict", "Pulled", "bring_content", "pull"]
 
 _BATCH: Final = 500
+_LAZY: Final = "lazy"
+"""The fact that content was left out, and not all of it was brought since."""
 _ROUNDS: Final = 3
 """Times an index is read again because objects were being replaced while it was dealt with."""
 
@@ -69,6 +72,8 @@ def _follow(place: Place, models: Sequence[ModelRef], done: Pulled, *, full: boo
             return
         done.notes = delta.findings
         done.begin_again(delta.entries)
+        if delta.is_gone and not done.is_dry_run:
+            offer_again(place)
         _deal_with(place, delta, done, full=full, theirs=theirs)
         if done.is_dry_run:
             return
@@ -177,16 +182,17 @@ def _clash(place: Place, step: Step, done: Pulled) -> None:
 
 def _show_lazy(place: Place, *, is_lazy: bool) -> None:
     """Tell others who use this cache that files are missing on purpose: they might take them for deleted."""
-    if (place.state.fact("lazy") is not None) != is_lazy:
+    if (place.state.fact(_LAZY) is not None) != is_lazy:
         update_sidecar(place.ds, place.state, lambda sidecar: replace(sidecar, lazy_pull_active=is_lazy))
-        place.state.set_facts({"lazy": "1" if is_lazy else None})
+        place.state.set_facts({_LAZY: "1" if is_lazy else None})
 
 
 def _hydrate_rest(place: Place, models: Sequence[ModelRef], done: Pulled) -> None:
     """Bring the content that was left out so far."""
-    below = tuple(f"{model_dir(model)}/" for model in models)
-    rels = [RelPath(row.rel) for row in place.state.unhydrated() if not below or row.rel.startswith(below)]
-    bring_content(place, rels, done)
+    if place.state.fact(_LAZY) is None:
+        return
+    rows = [row for model in models for row in place.state.base_below(model_dir(model)) if row.identity is None]
+    bring_content(place, [RelPath(row.rel) for row in (rows if models else place.state.unhydrated())], done)
     if not done.is_dry_run and not models and next(place.state.unhydrated(), None) is None:
         _show_lazy(place, is_lazy=False)
 
