@@ -298,6 +298,42 @@ def test_an_emptied_store_takes_nothing_away_and_is_filled_again(world: World) -
     world.check()
 
 
+def test_an_emptied_store_is_filled_again_by_a_plain_push(world: World) -> None:
+    """Once a pull has told that there is no index, nothing has to change here for a push to offer everything."""
+    one, lazy = world.client(), world.client(lazy=True)
+    one.version("m", 1, "x")
+    one.push()
+    lazy.pull()
+    for stat in list(world.memory.list()):
+        world.memory.delete(stat.key)
+    assert lazy.pull().count == 0
+    done = lazy.push()
+    assert done.uploaded == [data("m", last="metadata.yaml"), latest("m")]
+    assert [data("m") in finding for finding in done.findings] == [True]
+    one.pull()
+    one.push()
+    assert world.objects() == one.files()
+    assert lazy.pull(full=True).is_whole
+    assert lazy.files() == one.files()
+
+
+def test_an_index_that_was_away_for_a_moment_changes_nothing(plain: World) -> None:
+    """A pull that meets a store without its index forgets nothing; when it is there again, everything is as before."""
+    one, other = pair(plain)
+    saved = {stat.key: plain.get(stat.key) or b"" for stat in plain.memory.list()}
+    for key in saved:
+        plain.memory.delete(key)
+    assert other.pull().findings
+    for key, content in saved.items():
+        plain.memory.put(key, content)
+    assert other.push().count == 0
+    assert other.pull().is_whole
+    assert not other.is_dirty
+    one.remove("logs/a")
+    one.push()
+    assert other.pull().removed == ["logs/a"]
+
+
 def test_another_store_is_offered_everything(worlds: Callable[..., World]) -> None:
     """A cache that is pointed at another remote forgets what it agreed with the first, and nothing of its own."""
     first, second = worlds(), worlds(sharded=True)

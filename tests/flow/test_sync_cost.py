@@ -18,6 +18,7 @@ from mire.wire.meta import encode_meta
 from mire.wire.monolith import encode_monolith
 from mire.wire.partition import partition_of
 from mire.wire.shard import encode_shard
+from old_clients import august_push
 from sync_world import META, MONOLITH, TYPE, World, data, fast_directory, latest
 
 NOW = Instant("2026-01-01T00:00:00.000Z")
@@ -235,6 +236,22 @@ def test_a_full_look_at_an_unchanged_cache_asks_nothing(filled: World) -> None:
     one = filled.clients[0]
     mark_all(one.ds)
     assert cost(filled, one.push) == {}
+
+
+def test_partitions_that_are_as_they_should_be_are_not_written_again(worlds: Callable[..., World]) -> None:
+    """After a client that drops the proof, only what differs is written, also where fingerprints tell no content."""
+    for content_fingerprint in (True, False):
+        world = worlds(content_fingerprint=content_fingerprint)
+        one = world.client()
+        for number in range(20):
+            one.version(f"m-{number}", 1, "x")
+        one.push()
+        august_push(world.memory, {data("m-3", version=2): b"y"})
+        one.write("logs/a", "x")
+        written = {key for operation, key in cost(world, one.push) if operation == "put_if"}
+        assert MONOLITH in written
+        assert "_index/logs.json" in written
+        assert not {f"_index/data--aws--ec2--vpc--m-{number}.json" for number in range(20) if number != 3} & written
 
 
 def test_counted_agrees(plain: World, model: str) -> None:

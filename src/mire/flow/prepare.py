@@ -2,8 +2,8 @@
 
 Owns: what is decided about each path, and what is kept for the second half.
 Must not know: how the index is written.
-Keeps: nothing is visible to others yet, and no mark is gone; a path that was not dealt with keeps its marks; a copy that
-did not change here is never sent.
+Keeps: nothing is visible to others yet, and no mark is gone; a path that was not dealt with keeps its marks; a copy
+that did not change here is never sent.
 """
 
 from collections.abc import Iterator
