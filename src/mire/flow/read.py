@@ -358,11 +358,14 @@ class Row:
 
 def history(ds: Datastore, model: ModelRef, name: DataName) -> list[Row]:
     """Every version of a name, ascending; a damaged one is a row that says so."""
-    numbers = versions(ds, model, name)
-    if not numbers:
-        raise not_found(ds, model, name)
-    rows = [_row(ds, model, name, number) for number in numbers]
-    return [row for row in rows if row.metadata is not None or row.error is not None]  # less those deleted meanwhile
+    for _ in range(_LOOKS_MAX):
+        rows = [_row(ds, model, name, number) for number in versions(ds, model, name)]
+        if not rows:
+            break
+        found = [row for row in rows if row.metadata is not None or row.error is not None]
+        if found:  # else all that were listed have been deleted meanwhile, and others may have come
+            return found
+    raise not_found(ds, model, name)
 
 
 def _row(ds: Datastore, model: ModelRef, name: DataName, number: int) -> Row:
