@@ -362,3 +362,21 @@ def check_lists(remote: Remote) -> None:
         body = body_at(remote, f"_index/{name}.json")
         if body is not None and body.stat.fingerprint == tag:
             assert dict(decode_shard(body.data, name).items()) == groups.get(name, {}), name
+
+
+def pair(world: World, content: str = "base") -> tuple[Client, Client]:
+    """Two caches that agree about one file."""
+    one, other = world.client(), world.client()
+    one.write("logs/a", content)
+    one.push()
+    other.pull()
+    return one, other
+
+
+def disagree(world: World) -> tuple[Client, Client]:
+    """Two caches that both changed it; the first one was faster."""
+    one, other = pair(world)
+    one.write("logs/a", "from one")
+    one.push()
+    other.write("logs/a", "from other")
+    return one, other

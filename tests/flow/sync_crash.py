@@ -23,7 +23,7 @@ from mire.model.config import SyncSettings
 from sync_world import Client, check_lists, committed, data
 
 T = TypeVar("T")
-_CHANGES = frozenset(("replace", "rename", "unlink", "mkdir", "rmdir", "link", "fsync", "ftruncate"))
+_CHANGES = frozenset(("replace", "rename", "unlink", "mkdir", "rmdir", "link", "ftruncate"))
 _left = 0
 _quiet = threading.local()
 

@@ -9,7 +9,7 @@ import pytest
 from old_clients import august_index, august_push, migrate_index, old_index, old_push
 from sync_world import META, TYPE, Client, Hooked, World, body_at, data, latest
 
-SEEDS = range(60 if os.environ.get("MIRE_HYPOTHESIS") == "thorough" else 3)
+SEEDS = range(60 if os.environ.get("MIRE_HYPOTHESIS") == "thorough" else 2)
 MODELS = ("a", "b")
 LOOSE = ("logs/x", "config/x", "workflow-runs/w/workflow-run-1.yaml", "outputs/t/m/run.yaml", "audit/day.jsonl")
 PATHS = (
