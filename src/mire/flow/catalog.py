@@ -10,13 +10,14 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mire.edge import clock, walk
 from mire.edge.catalog import SCHEMA, Broken, CatalogFile, SealedRow, discard, sealed
 from mire.edge.catalogpool import close_kept, open_kept
+from mire.edge.workers import Workers
 from mire.errors import MireError
 from mire.flow.datastore import Datastore
 from mire.flow.scan import Known, NameScan, is_name_dir, key_of, present_identity, scan_names
@@ -24,6 +25,9 @@ from mire.model.artifact import ModelRef
 from mire.model.names import PRIVATE_PREFIX, SOLO, DataName, RelPath
 from mire.model.row import COLUMNS, NAMES, FileIdentity, NameKey
 from mire.wire.layout import DATA, model_dir, name_dir
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 BATCH = 500
 _NOTES_MAX = 3
@@ -193,13 +197,13 @@ def _scanned(
 ) -> Iterator[list[NameScan]]:
     """The scans of many names, batch by batch, in as many processes as are worth it; memory stays bounded."""
     namespace = ds.config.namespace
-    pool: ProcessPoolExecutor | None = None
+    pool: Workers | None = None
     waiting: deque[Future[list[NameScan]]] = deque()
     try:
         for count, batch in enumerate(_batches(paths), start=1):
             known = {path: _known_versions(ds, catalog, path) for path in batch}
             if workers > 1 and count >= _POOL_FROM:
-                pool = pool or ProcessPoolExecutor(workers)
+                pool = pool or Workers(workers)
                 waiting.append(pool.submit(scan_names, root, namespace, batch, known))
                 if len(waiting) > workers * 2:
                     yield waiting.popleft().result()
@@ -209,7 +213,7 @@ def _scanned(
             yield waiting.popleft().result()
     finally:
         if pool is not None:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.close()
 
 
 def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
