@@ -41,19 +41,21 @@ def race(repo: str, processes: int, *, is_stale: bool) -> dict[str, int]:
         if child == 0:
             os.close(start_w)
             os.close(finish_w)
+            os.close(report_r)
             try:
                 racer(repo, model, start_r, finish_r, report_w)
             finally:
                 os._exit(0)
         children.append(child)
     os.close(start_w)  # everybody's read of the start pipe ends now
+    os.close(report_w)  # ours: when everybody's is closed, nobody is left to report
     tries = b""
-    while len(tries) < processes:
-        tries += os.read(report_r, processes)
+    while len(tries) < processes and (told := os.read(report_r, processes)):
+        tries += told
     os.close(finish_w)
     for child in children:
         os.waitpid(child, 0)
-    for fd in (start_r, finish_r, report_r, report_w):
+    for fd in (start_r, finish_r, report_r):
         os.close(fd)
     return {"won": tries.count(b"w"), "lost": tries.count(b"l"), "left": int(lock.exists())}
 

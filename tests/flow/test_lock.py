@@ -479,8 +479,8 @@ with model.hold():
         os.read(gone[0], 1)
         after = model.put("state", "after").version
         os._exit(0 if (inside, after) == (1, 2) else 1)
-    # The child's first put is done when version 1 is there.
-    while not model.versions("state"):
+    # The child's first put is done when version 1 is there, unless the child has ended before.
+    while not model.versions("state") and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         pass
 os.write(gone[1], b"x")
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

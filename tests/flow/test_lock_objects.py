@@ -623,7 +623,9 @@ def race(workers: list[Worker]) -> int:
     """How many of fifty threads in eight processes got the lock, which they keep until all have tried."""
     for number, racing in enumerate(workers):
         racing.send("race", threads=THREADS // PROCESSES + (number < THREADS % PROCESSES))
-    won = sum(racing.answer()["won"] for racing in workers)
+    answers = [racing.answer() for racing in workers]
+    assert [answer["trouble"] for answer in answers if not answer["ok"]] == []
+    won = sum(answer["won"] for answer in answers)
     for racing in workers:
         racing.send("end")
     assert all(racing.answer()["ok"] for racing in workers)
