@@ -43,12 +43,12 @@ ONE = ModelRef(model_type=ModelType(KIND), model_id=ModelId("m000003"))
 
 
 @contextmanager
-def served(latency_ms: float) -> Iterator[str]:
+def served(latency_ms: float) -> Iterator[tuple[str, int]]:
     """A fault server in a process of its own."""
     command = [sys.executable, "-m", "mire.testing.s3server", "--port", "0", "--bucket", "bench"]
     with subprocess.Popen([*command, "--delay-ms", str(latency_ms)], stdout=subprocess.PIPE, text=True) as server:
         try:
-            yield server.stdout.readline().strip() if server.stdout else ""
+            yield server.stdout.readline().strip() if server.stdout else "", server.pid
         finally:
             server.kill()
 
@@ -56,8 +56,9 @@ def served(latency_ms: float) -> Iterator[str]:
 class Bench:
     """Fresh prefixes on one server, and caches in one directory."""
 
-    def __init__(self, url: str, directory: str) -> None:
+    def __init__(self, url: str, pid: int, directory: str) -> None:
         self.url = url
+        self.pid = pid
         self.directory = directory
         self.count = 0
 
@@ -79,6 +80,12 @@ class Bench:
         return dataclasses.replace(
             ds, base=base, locks=LockDir(base), remote=self.remote(prefix), sync=SyncSettings(is_sharded=sharded)
         )
+
+    def server_seconds(self) -> float:
+        """Processor time the server has used."""
+        with open(f"/proc/{self.pid}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def reset(self) -> None:
         """Forget what was counted."""
@@ -115,18 +122,22 @@ def change(ds: Datastore, number: int, models: int) -> None:
 
 
 def timed(bench: Bench, what: str, call: Callable[[], object], before: Callable[[], object] | None = None) -> None:
-    """One line: milliseconds, and the requests it took."""
+    """One line: milliseconds, the processor time of both sides (of which ours is what we can better), the requests."""
     times, requests = [], ""
+    ours, theirs = 0.0, 0.0
     for _ in range(1 if before is None else 5):
         if before is not None:
             before()
         bench.reset()
+        before_us, before_them = time.process_time(), bench.server_seconds()
         start = time.perf_counter()
         call()
         times.append((time.perf_counter() - start) * 1000)
+        ours, theirs = time.process_time() - before_us, bench.server_seconds() - before_them
         requests = bench.requests()
     times.sort()
-    print(f"{what:<34}{times[len(times) // 2]:9.1f} ms   {requests}", flush=True)
+    cpu = f"cpu {ours * 1000:7.1f} + {theirs * 1000:5.0f}"
+    print(f"{what:<34}{times[len(times) // 2]:9.1f} ms   {cpu}   {requests}", flush=True)
 
 
 def scenarios(bench: Bench, files: int = 1000, models: int = 50) -> None:
@@ -198,8 +209,8 @@ def main() -> None:
     given = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="mire-bench-", dir=os.environ.get("MIRE_BENCH_DIR"))
     try:
-        with served(given.latency) as url:
-            bench = Bench(url, directory)
+        with served(given.latency) as (url, pid):
+            bench = Bench(url, pid, directory)
             scale(bench, given.scale) if given.scale else scenarios(bench)
     finally:
         shutil.rmtree(directory)
