@@ -237,8 +237,8 @@ def sync_dir(path: str) -> None:
             os.close(fd)
 
 
-def make_dirs(path: str) -> list[str]:
-    """Create a directory and those above it, each made durable in the one that holds it; those that were made."""
+def make_dirs(path: str, *, is_durable: bool = True) -> list[str]:
+    """Create a directory and those above it, durable in those that hold them (or left to the caller); those made."""
     missing: list[str] = []
     made: list[str] = []
     while not os.path.isdir(path):
@@ -256,7 +256,8 @@ def make_dirs(path: str) -> list[str]:
                 except FileExistsError:
                     if not os.path.isdir(part):
                         raise FormatError(f"{shown(part)} is in the way: a directory must be there") from None
-            sync_dir(os.path.dirname(part))
+            if is_durable:
+                sync_dir(os.path.dirname(part))
     except MireError:
         remove_empty(made)
         raise

@@ -38,11 +38,13 @@ def sweep(directory: str) -> None:
                 discard(entry.path)
 
 
-def put_in_place(temporary: str, path: str) -> None:
-    """Give a staged file its name; the directory is for `sync_dirs`."""
-    make_dirs(os.path.dirname(path))
+def put_in_place(temporary: str, path: str) -> list[str]:
+    """Give a staged file its name; the directories that have a new name in them now, for `sync_dirs`."""
+    directory = os.path.dirname(path)
+    made = make_dirs(directory, is_durable=False)
     with mapped(path):
         os.replace(temporary, path)
+    return [directory, *map(os.path.dirname, made)]
 
 
 def sync_dirs(directories: Iterable[str]) -> None:

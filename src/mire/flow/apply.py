@@ -142,6 +142,7 @@ def _not_brought(error: MireError) -> str:
 
 def _put_in_place(place: Place, arrived: Sequence[tuple[Step, str, Written]], done: Pulled) -> None:
     placed: list[tuple[Step, Written]] = []
+    directories: set[str] = set()
     # A writer marks before it writes, and marking waits for this transaction: nobody begins in between.
     with place.state.transaction():
         marks = marks_of(place.state.pending())
@@ -150,13 +151,13 @@ def _put_in_place(place: Place, arrived: Sequence[tuple[Step, str, Written]], do
             try:
                 if _stays(place, step, path, marks, done):
                     continue
-                staging.put_in_place(temporary, path)
+                directories.update(staging.put_in_place(temporary, path))
             except MireError as error:
                 done.leave(step.rel, f"was not written: {error.message}")
                 continue
             placed.append((step, written))
         rows = [_placed_row(place, step, written) for step, written in placed]
-    staging.sync_dirs(os.path.dirname(os.path.join(place.ds.tier, step.rel)) for step, _ in placed)
+    staging.sync_dirs(directories)
     place.state.agree(rows)
     done.written += [step.rel for step, _ in placed]
 

@@ -155,11 +155,9 @@ def _put_in_place(target: Datastore, staged: Iterable[tuple[RelPath, Copied]]) -
         return
     # Before the files: should we die, what is there is known to be ours, and may be replaced by a newer copy.
     files.append_line(os.path.join(target.base, _JOURNAL), encode_carried(copies))
-    directories = set()
+    directories: set[str] = set()
     for rel, copy in staged:
-        path = os.path.join(target.tier, rel)
-        staging.put_in_place(copy.temporary, path)
-        directories.add(os.path.dirname(path))
+        directories.update(staging.put_in_place(copy.temporary, os.path.join(target.tier, rel)))
     staging.sync_dirs(directories)
 
 
