@@ -77,6 +77,11 @@ class Prepared:
     """What is to be deleted after the commit, as it was when that was decided."""
     agreed: list[BaseRow] = field(default_factory=list)
 
+    @property
+    def is_believed(self) -> bool:
+        """Whether something is settled because the index says so already; perhaps we said it, and died then."""
+        return bool(self.agreed) or any(self.expected[rel] is None for rel in self.removals)
+
     def unsettle(self, ds: Datastore, rel: RelPath) -> None:
         """Keep the marks of a path that was not dealt with."""
         self.settled.difference_update(tops_of(path_in_cache(ds, rel)))
@@ -85,11 +90,15 @@ class Prepared:
 
 def prepare(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared | None:
     """Look, decide and store; None when nothing is marked."""
+    kept = len(done.findings), len(done.resolved)
     prepared = _planned(place, done, full=full, ours=ours)
-    if prepared is None or done.is_whole or not missed_move(place, prepared.reading):
+    if prepared is None or (done.is_whole and not prepared.is_believed) or not missed_move(place, prepared.reading):
         return prepared
-    # What stands against us was decided on an index that no longer counts.
-    done.conflicts, done.findings = [], []
+    # What stands against us, or seems to be done already, was read in an index that no longer counts.
+    done.conflicts = []
+    del done.findings[kept[0] :], done.resolved[kept[1] :]
+    if done.is_dry_run:
+        done.uploaded, done.removed = [], []
     return _planned(place, done, full=full, ours=ours)
 
 
