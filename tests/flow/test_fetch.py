@@ -34,7 +34,7 @@ def test_a_key_that_leads_elsewhere_is_refused(worlds: Callable[..., World], key
     one = world.client()
     with pytest.raises(InputError) as caught:
         fetch_content(one.ds, key)
-    assert caught.value.kind == "bad_path"
+    assert caught.value.kind == "bad_key"
     assert "\n" not in caught.value.message
     assert world.remote.take() == []
 

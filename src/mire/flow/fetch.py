@@ -19,12 +19,12 @@ def fetch_content(ds: Datastore, key: str) -> bytes | None:
     view, namespace = view_of(ds), ds.config.namespace
     why = check_rel(key)
     if why is not None:
-        raise InputError(f"{why}: give a path of the cache, with '/' between its parts", kind="bad_path", key=key)
+        raise InputError(f"{why}: give a path of the cache, with '/' between its parts", kind="bad_key", key=key)
     inside = key.removeprefix(f"{namespace}/") if namespace else key
     if namespace and inside == key:
         raise InputError(
             f"path {shown(key)} is not in the namespace {namespace}: begin it with '{namespace}/'",
-            kind="bad_path",
+            kind="bad_key",
             key=key,
         )
     body = fetch(view, inside)
