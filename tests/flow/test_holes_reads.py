@@ -45,7 +45,11 @@ def test_B1_a_writer_that_missed_the_move_publishes_in_the_shards(worlds: Callab
     world.check()
 
 
-def test_B1_a_writer_that_missed_the_move_and_failed_publishes_in_the_shards(worlds: Callable[..., World]) -> None:
+@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize(("writes", "removes"), [(True, False), (False, True), (True, True)])
+def test_B1_a_writer_that_missed_the_move_and_failed_publishes_in_the_shards(
+    worlds: Callable[..., World], *, writes: bool, removes: bool, pulls: bool
+) -> None:
     """A push that dies after any request, perhaps with a frozen monolith written, is completed in the shards."""
     for requests in range(30):
         world = worlds()
@@ -56,8 +60,10 @@ def test_B1_a_writer_that_missed_the_move_and_failed_publishes_in_the_shards(wor
         one.push()
         other.pull()
         migrate_index(world.memory)
-        one.version("m", 2, "ours")
-        one.remove("logs/gone")
+        if writes:
+            one.version("m", 2, "ours")
+        if removes:
+            one.remove("logs/gone")
         hooked.fail("*", "*", skip=requests, times=99)
         try:
             one.push()
@@ -65,10 +71,11 @@ def test_B1_a_writer_that_missed_the_move_and_failed_publishes_in_the_shards(wor
         except RemoteError:
             is_through = False
         retry = one.on(world.remote)
+        if pulls:
+            retry.pull()
         retry.push()
         assert not retry.is_dirty
-        assert {data("m", version=2), latest("m")} <= world.index().keys()
-        assert "logs/gone" not in world.index()
+        assert world.index().keys() == one.files().keys()
         other.look_at_meta_again()
         assert other.pull().is_whole
         assert other.files() == one.files()

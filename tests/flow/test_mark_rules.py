@@ -77,7 +77,7 @@ def test_rule_2_an_unmarked_path_that_is_gone_is_not_deleted(peers: tuple[Client
 
 @pytest.mark.parametrize("is_bulk", [True, False])
 def test_rule_3_a_mark_without_a_path_finds_what_nobody_named(peers: tuple[Client, Client], *, is_bulk: bool) -> None:
-    """New, changed and unchanged files: only with the mark is anything looked at, and then exactly what differs goes."""
+    """New, changed and unchanged files: only with the mark is any looked at, and then exactly what differs goes."""
     one, other = peers
     if is_bulk:
         one.mark_all()
@@ -111,7 +111,7 @@ def test_rule_4_a_restart_without_a_valid_sidecar_walks_everything(
 
 @pytest.mark.parametrize("namespace", ["", "team"])
 def test_rule_5_paths_are_relative_with_forward_slashes(worlds: Callable[..., World], namespace: str) -> None:
-    """In the journal, in the sidecar, in the index and as keys; an absolute path becomes one; the namespace is first."""
+    """In journal, sidecar and index, and as keys; an absolute path becomes one; the namespace comes first."""
     world = worlds()
     one = world.client(namespace=namespace)
     one.push(full=True)

@@ -13,7 +13,7 @@ from mire.edge.wrap import Wrapper
 from mire.errors import MireError, shown
 from mire.wire.partition import partition_of
 from old_clients import Entries, august_push, entry_of, load, save, shard_key
-from sync_world import META, MONOLITH, World, data, latest
+from sync_world import META, MONOLITH, Hooked, World, data, latest
 
 BAD = (
     *("../escape", "data/../../escape", "data/x/../../../escape", "..", ".", "/etc/escape", "//escape", "", " "),
@@ -173,6 +173,29 @@ def test_links_in_the_cache_lead_nowhere(plain: World, outside: Path) -> None:
     assert os.path.islink(client.path("audit"))
 
 
+def test_a_link_that_appears_meanwhile_leads_nowhere(plain: World, outside: Path) -> None:
+    """A link put in the place of a directory while its files arrive, or go: nothing is written through it."""
+    hooked = Hooked(plain.remote)
+    one, other = plain.client(), plain.client(hooked)
+    for rel in ("files/deep/a", "logs/deep/secret"):
+        one.write(rel, "base")
+    one.push()
+    other.pull()
+
+    def divert(rel: str) -> None:
+        shutil.rmtree(other.path(rel))
+        other.path(rel).symlink_to(outside)
+
+    one.write("files/deep/new", "good")
+    one.remove("logs/deep/secret")
+    one.push()
+    hooked.at("get_stream", "files/deep/new", lambda: divert("files/deep"))
+    hooked.at("head", "logs/deep/secret", lambda: divert("logs/deep"))
+    done = other.pull()
+    assert (done.count, len(done.findings)) == (0, 2)
+    assert all(other.path(rel).is_symlink() for rel in ("files/deep", "logs/deep"))
+
+
 def test_links_in_the_cache_are_not_pushed(plain: World, outside: Path) -> None:
     """Whatever is marked, no byte from outside is sent, nothing is taken for deleted, and the links are told."""
     one = plain.client()
@@ -284,6 +307,13 @@ def test_a_garbled_shard_is_skipped(worlds: Callable[..., World], text: bytes) -
             assert any("'logs'" in finding for finding in each.pull().findings)
     assert (client.read("logs/a"), fresh.read("logs/a")) == (b"1", None)
     assert fresh.read("audit/a") == b"2"
+    client.write("logs/a", "mine")
+    (finding,) = client.push().findings
+    assert "'logs/a'" in finding
+    assert shard_key("logs") in finding
+    assert (world.get(shard_key("logs")), client.marks()) == (text, {"logs/a"})
+    client.write("logs/a", "1")
+    client.push()
     world.memory.put(shard_key("logs"), good)
     assert fresh.pull().written == ["logs/a"]
     assert client.pull().findings == []

@@ -120,6 +120,8 @@ def _planned(
             done.leave(rel, f"is left alone: {error.message}")
             continue
         action: Action = plan_pull_of(here.state, base, entry, here.value)
+        if action == "forget" and here.state == "removed" and row is not None:
+            continue  # a push of ours may have died before the object went: the next one needs the row to finish that
         is_won = action == "conflict" and theirs
         if is_won:
             action = "remove" if entry is None else "download"
