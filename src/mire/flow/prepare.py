@@ -19,6 +19,7 @@ from mire.flow.local import agreed_row, entry_of, tier_path
 from mire.flow.mark import pending_marks
 from mire.flow.place import Place
 from mire.flow.reading import Reading, missed_move, read_for
+from mire.flow.said import is_ours, said_paths
 from mire.flow.send import intended, look_at, send
 from mire.flow.startover import go_on, is_offered_again, start_over
 from mire.flow.transfer import Sent
@@ -160,6 +161,16 @@ def _candidates(place: Place, look: Look, done: Pushed, failed: list[tuple[RelPa
                 yield resolved(place.ds, local)
             except MireError as error:
                 failed.append((RelPath(local.rel), error.message))
+    yield from _half_said(place, look)
+
+
+def _half_said(place: Place, look: Look) -> Iterator[Local]:
+    """What a push that died may have published, and was removed since: without it no base tells that it was there."""
+    rels = said_paths(place)
+    agreed = place.state.base_of(rels)
+    for rel in rels:
+        if rel not in agreed and look.is_removed(rel):
+            yield Local(rel=rel, here="removed", file=None, base=None, is_marked=True)
 
 
 def _decide(place: Place, local: Local, prepared: Prepared, done: Pushed) -> bool:
@@ -171,6 +182,8 @@ def _decide(place: Place, local: Local, prepared: Prepared, done: Pushed) -> boo
         remote = prepared.reading.entry(rel) if prepared.reading is not None else None
         value = _value_of(place, local) if here == "changed" and remote is not None else None
         action = plan_push_of(here, base, remote, value)
+        if action == "conflict" and is_ours(place, rel, remote):
+            action = plan_push_of(here, remote, remote, value)
         if action == "conflict" and prepared.ours:
             done.resolved.append(Conflict(rel=rel, why=why_of(here, remote), theirs=_kept(place, rel, remote)))
             action = "upload" if here == "changed" else "remove"
