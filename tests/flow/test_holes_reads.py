@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mire.errors import RemoteError
 from mire.flow.pull import pull
 from old_clients import august_push, discover, load, migrate_index, old_push, save, shard_key
 from sync_world import META, MONOLITH, TYPE, Hooked, World, data, latest, ref
@@ -42,6 +43,46 @@ def test_B1_a_writer_that_missed_the_move_publishes_in_the_shards(worlds: Callab
     assert one.files() == other.files()
     assert {data("m", "theirs"), data("m", "ours"), data("m")} <= world.index().keys()
     world.check()
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize(("writes", "removes"), [(True, False), (False, True), (True, True)])
+def test_B1_a_writer_that_missed_the_move_and_failed_publishes_in_the_shards(
+    worlds: Callable[..., World], *, writes: bool, removes: bool, pulls: bool
+) -> None:
+    """A push that dies after any request, perhaps with a frozen monolith written, is completed in the shards."""
+    for requests in range(30):
+        world = worlds()
+        hooked = Hooked(world.remote)
+        one, other = world.client(hooked), world.client()
+        one.version("m", 1, "x")
+        one.write("logs/gone", "y")
+        one.push()
+        other.pull()
+        migrate_index(world.memory)
+        if writes:
+            one.version("m", 2, "ours")
+        if removes:
+            one.remove("logs/gone")
+        hooked.fail("*", "*", skip=requests, times=99)
+        try:
+            one.push()
+            is_through = True
+        except RemoteError:
+            is_through = False
+        retry = one.on(world.remote)
+        if pulls:
+            retry.pull()
+        retry.push()
+        assert not retry.is_dirty
+        assert world.index().keys() == one.files().keys()
+        other.look_at_meta_again()
+        assert other.pull().is_whole
+        assert other.files() == one.files()
+        world.check()
+        if is_through:
+            return
+    raise AssertionError("a push of four files makes more than 30 requests")
 
 
 def test_B2_a_model_without_a_shard_is_not_looked_for_in_a_frozen_monolith(worlds: Callable[..., World]) -> None:

@@ -132,6 +132,36 @@ def test_a_store_without_conditional_deletion(plain: World) -> None:
     assert plain.index() == {}
 
 
+@pytest.mark.parametrize("pulls", [(), ("whole",), ("m",), ("m", "whole")])
+def test_a_removal_that_died_before_its_object_went_is_completed(
+    worlds: Callable[..., World], pulls: tuple[str, ...]
+) -> None:
+    """Whatever is pulled in between, the next push deletes the object, without which no peer lets its copy go."""
+    for sharded in (False, True):
+        world = worlds(sharded=sharded)
+        hooked = Hooked(world.remote)
+        one, other = world.client(hooked), world.client()
+        one.version("m", 1, "x")
+        one.push()
+        other.pull()
+        one.remove(data("m"))
+        hooked.fail("delete_if", data("m"))
+        with pytest.raises(RemoteError):
+            one.push()
+        assert data("m") not in world.index()
+        other.write(data("m", "beside"), "in the same shard")
+        other.push()
+        for scope in pulls:
+            one.pull(*(() if scope == "whole" else (scope,)))
+        assert one.push().count == 0
+        assert (data("m") in world.objects(), one.is_dirty) == (False, False)
+        assert other.pull().removed == [data("m")]
+        one.pull()
+        assert other.files() == one.files()
+        assert (one.pull().count, one.push().count) == (0, 0)
+        world.check()
+
+
 def test_what_a_peer_stored_after_our_crash_is_not_deleted(worlds: Callable[..., World]) -> None:
     """A removal that died before its object went does not take what somebody stored there since."""
     for sharded in (False, True):

@@ -14,7 +14,7 @@ import pytest
 from mire.edge.remote import Stat
 from mire.edge.wrap import Wrapper
 from mire.errors import NotFoundError, RemoteError
-from sync_world import Client, World, data, latest
+from sync_world import Client, Hooked, World, data, latest
 
 T = TypeVar("T")
 SCRIPT = Path(__file__).with_name("sync_crash.py")
@@ -155,3 +155,68 @@ def test_a_pull_that_stops_in_the_middle_keeps_what_came(plain: World) -> None:
     streams = [key for operation, key in plain.remote.take() if operation == "get_stream"]
     assert len(streams) == 20 - came
     assert other.files() == one.files()
+
+
+def _again(one: Client) -> None:
+    one.write("logs/new", "newer")
+    one.write("logs/changed", "changed again")
+
+
+def _back(one: Client) -> None:
+    one.write("logs/gone", "back")
+    one.write(data("m"), "back")
+
+
+def _away(one: Client) -> None:
+    one.remove("logs/changed")
+    one.remove("logs/new")
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+@pytest.mark.parametrize("form", ["v1", "v2"])
+@pytest.mark.parametrize("after", [_again, _back, _away, lambda _: None], ids=["again", "back", "away", "nothing"])
+def test_what_a_failed_push_said_is_no_conflict(
+    worlds: Callable[..., World], after: Callable[[Client], None], form: str, *, pulls: bool
+) -> None:
+    """Whatever request failed, perhaps after the commit, and whatever is changed then: ours goes on from what we said.
+
+    A peer commits beside it meanwhile, so that nothing of the index is as we remember it.
+    """
+    for number in range(100):
+        world = worlds(sharded=form == "v2")
+        hooked = Hooked(world.remote)
+        one, other = world.client(hooked), world.client()
+        one.version("m", 1, "x")
+        one.write("logs/gone", "old")
+        one.write("logs/changed", "old")
+        one.push()
+        other.pull()
+        for rel in ("logs/gone", data("m")):
+            one.remove(rel)
+        for rel in ("logs/new", "logs/changed"):
+            one.write(rel, "first")
+        hooked.fail("*", "*", skip=number)
+        has_failed, one = _fails(one), one.on(world.remote)
+        other.write(data("m", "beside"), "theirs")
+        other.write("logs/beside", "theirs")
+        other.push()
+        after(one)
+        assert not pulls or one.pull().is_whole
+        assert one.push().is_whole
+        assert not one.is_dirty
+        one.pull()
+        assert other.pull().is_whole
+        assert one.files() == other.files()
+        assert world.index().keys() == one.files().keys()
+        world.check()
+        if not has_failed:
+            return
+    raise AssertionError("a push of four files makes more than 100 requests")
+
+
+def _fails(one: Client) -> bool:
+    try:
+        one.push()
+    except RemoteError:
+        return True
+    return False

@@ -1,6 +1,7 @@
 """Remotes that mean harm, or are damaged: skipped and told by name, nothing outside touched, the rest synced."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,10 @@ import pytest
 
 from mire.edge.remote import Stream
 from mire.edge.wrap import Wrapper
+from mire.errors import MireError, shown
 from mire.wire.partition import partition_of
 from old_clients import Entries, august_push, entry_of, load, save, shard_key
-from sync_world import META, MONOLITH, World, data, latest
+from sync_world import META, MONOLITH, Hooked, World, data, latest
 
 BAD = (
     *("../escape", "data/../../escape", "data/x/../../../escape", "..", ".", "/etc/escape", "//escape", "", " "),
@@ -46,6 +48,17 @@ def publish(world: World, entries: Entries) -> None:
     save(world.memory, META, meta)
 
 
+def listed(world: World) -> Entries:
+    """Every entry of the index, whatever its name."""
+    if not world.sharded:
+        return dict(load(world.memory, MONOLITH)["entries"])
+    return {
+        rel: entry
+        for name in load(world.memory, META)["partitions"]
+        for rel, entry in load(world.memory, shard_key(name))["entries"].items()
+    }
+
+
 @pytest.fixture
 def outside(plain: World) -> Iterator[Path]:
     """A directory beside the caches that nobody may touch."""
@@ -77,7 +90,23 @@ def test_names_that_lead_out_are_skipped(plain: World, outside: Path) -> None:
         assert set(client.files()) == set(plain.clients[0].files())
         if not scope:
             assert len(done.findings) == len(set(BAD))
+            assert all(any(shown(rel) in finding for finding in done.findings) for rel in BAD)
+        assert all("\n" not in finding for finding in done.findings)
         assert client.pull(*scope).count == 0
+
+
+def test_names_that_lead_out_are_nobodys_to_push(plain: World, outside: Path) -> None:
+    """A push beside them publishes ours and leaves them in the index as they are: they may mean something to others."""
+    seed(plain)
+    publish(plain, {rel: entry_of(rel, b"evil") for rel in BAD})
+    client = plain.client()
+    client.pull()
+    client.version("m", 2, "mine")
+    client.mark_all()
+    assert client.push().count == 3
+    assert {rel for rel in BAD if rel.isprintable() and rel.isascii()} - set(listed(plain)) == set()
+    plain.clients[0].pull()
+    assert plain.clients[0].files() == client.files()
 
 
 def test_entries_that_say_nothing_are_skipped(plain: World, outside: Path) -> None:
@@ -142,6 +171,66 @@ def test_links_in_the_cache_lead_nowhere(plain: World, outside: Path) -> None:
     august_push(plain.memory, removes=files)
     client.pull()
     assert os.path.islink(client.path("audit"))
+
+
+def test_a_link_that_appears_meanwhile_leads_nowhere(plain: World, outside: Path) -> None:
+    """A link put in the place of a directory while its files arrive, or go: nothing is written through it."""
+    hooked = Hooked(plain.remote)
+    one, other = plain.client(), plain.client(hooked)
+    for rel in ("files/deep/a", "logs/deep/secret"):
+        one.write(rel, "base")
+    one.push()
+    other.pull()
+
+    def divert(rel: str) -> None:
+        shutil.rmtree(other.path(rel))
+        other.path(rel).symlink_to(outside)
+
+    one.write("files/deep/new", "good")
+    one.remove("logs/deep/secret")
+    one.push()
+    hooked.at("get_stream", "files/deep/new", lambda: divert("files/deep"))
+    hooked.at("head", "logs/deep/secret", lambda: divert("logs/deep"))
+    done = other.pull()
+    assert (done.count, len(done.findings)) == (0, 2)
+    assert all(other.path(rel).is_symlink() for rel in ("files/deep", "logs/deep"))
+
+
+def test_links_in_the_cache_are_not_pushed(plain: World, outside: Path) -> None:
+    """Whatever is marked, no byte from outside is sent, nothing is taken for deleted, and the links are told."""
+    one = plain.client()
+    for rel in ("logs/a", "files/deep/secret", "audit/b"):
+        one.write(rel, "good")
+    one.push()
+    before = plain.objects()
+    one.path("logs/a").unlink()
+    one.path("logs/a").symlink_to(outside / "secret")
+    shutil.rmtree(one.path("files/deep"))
+    one.path("files/deep").symlink_to(outside)
+    one.path("audit/dir").symlink_to(outside)
+    one.path("audit/dangling").symlink_to(outside / "nothing")
+    one.mark_all()
+    for rel in ("logs/a", "files/deep", "files/deep/secret", "audit", "audit/dir/secret"):
+        one.mark(rel)
+    one.write("audit/c", "more")
+    done = one.push(full=True)
+    assert done.uploaded == ["audit/c"]
+    assert plain.objects() == {**before, "audit/c": b"more"}
+    assert all(any(name in finding for finding in done.findings) for name in ("logs/a", "files/deep", "audit/dir"))
+    plain.check()
+
+
+def test_odd_names_in_the_cache_are_not_pushed(plain: World) -> None:
+    """A file that no client could place again is told by name, and takes no other one with it."""
+    one = plain.client()
+    odd = ("logs/a\\b", "logs/a\nb", "logs/\udce9", "C:x/y")
+    for rel in odd:
+        one.scribble(rel, "odd")
+    one.scribble("logs/good", "good")
+    one.mark_all()
+    done = one.push()
+    assert (done.uploaded, len(done.findings)) == (["logs/good"], len(odd))
+    assert set(plain.objects()) == {"logs/good"}
 
 
 def test_a_size_that_fills_the_disk_does_not(plain: World, outside: Path) -> None:
@@ -218,9 +307,58 @@ def test_a_garbled_shard_is_skipped(worlds: Callable[..., World], text: bytes) -
             assert any("'logs'" in finding for finding in each.pull().findings)
     assert (client.read("logs/a"), fresh.read("logs/a")) == (b"1", None)
     assert fresh.read("audit/a") == b"2"
+    client.write("logs/a", "mine")
+    (finding,) = client.push().findings
+    assert "'logs/a'" in finding
+    assert shard_key("logs") in finding
+    assert (world.get(shard_key("logs")), client.marks()) == (text, {"logs/a"})
+    client.write("logs/a", "1")
+    client.push()
     world.memory.put(shard_key("logs"), good)
     assert fresh.pull().written == ["logs/a"]
     assert client.pull().findings == []
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe\x00", b"[1]", b"null", b'{"version":1,"partitions":"x"}'])
+def test_a_garbled_list_beside_a_monolith_is_told(worlds: Callable[..., World], text: bytes) -> None:
+    """Nobody knows whether the store was moved to shards: an error names the list, marks wait, and it is not replaced.
+
+    Once it is mended everything is published, and everything arrives.
+    """
+    world = worlds()
+    seed(world)
+    client, fresh = world.client(), world.client()
+    client.pull()
+    client.version("m", 2, "mine")
+    good = world.get(META) or b""
+    world.memory.put(META, text)
+    client.look_at_meta_again()
+    for act in (client.pull, client.push, client.push, fresh.pull, lambda: fresh.pull("m")):
+        with pytest.raises(MireError, match=r"_meta\.json"):
+            act()
+    assert (world.get(META), client.is_dirty, fresh.files()) == (text, True, {})
+    world.memory.put(META, good)
+    client.push()
+    assert not client.is_dirty
+    assert fresh.pull().is_whole
+    assert fresh.files() == client.files()
+    world.check()
+
+
+def test_a_garbled_partition_beside_a_monolith_is_not_believed(worlds: Callable[..., World]) -> None:
+    """A scoped reader takes the monolith's word, and the next writer mends the partition."""
+    world = worlds()
+    seed(world)
+    good = world.get(shard_key("data--aws--ec2--vpc--m"))
+    for text in (b"", b"{", b"\xff\xfe", b'{"version":1,"entries":{}}'):
+        world.memory.put(shard_key("data--aws--ec2--vpc--m"), text)
+        fresh = world.client()
+        assert fresh.pull("m").count == 3
+        assert fresh.files() == world.clients[0].files()
+    world.clients[0].version("m", 2, "more")
+    world.clients[0].push()
+    assert world.get(shard_key("data--aws--ec2--vpc--m")) not in (None, good)
+    world.check()
 
 
 def test_a_list_of_odd_partitions_stops_nobody(worlds: Callable[..., World]) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bad_remotes import BlindRemote
 from mire.edge.lockdir import LockDir
 from mire.edge.lockobject import ObjectLocks
 from mire.edge.lockplace import Found, Held, Judge, LeaseText, LockPlace
 from mire.edge.memory import MemoryRemote
 from mire.edge.objectstore import open_gcs, open_local, open_memory, open_s3
-from mire.edge.remote import Remote, Stored
+from mire.edge.remote import Remote
 from mire.edge.retrying import Retrying
 from mire.errors import LockTimeoutError
 from mire.model.backend import GcsSettings, S3Settings
@@ -105,14 +106,6 @@ def test_records_of_the_datastore_on_every_store(open_remote: OpenRemote) -> Non
     """Read at the root whatever namespace anybody is in, and nothing is left."""
     check_datastore_control_store(open_remote)
     assert list(open_remote().list()) == []
-
-
-class BlindRemote(MisbehavingRemote):
-    """A store that ignores every condition."""
-
-    def put_if(self, key: str, data: bytes, *_: object, **__: object) -> Stored:
-        """Write, whatever is there."""
-        return self._remote.put(key, data)
 
 
 class HastyLocks(ObjectLocks):

@@ -112,10 +112,14 @@ class Base(StateFile):
                 else:
                     self.run("INSERT OR REPLACE INTO fact VALUES (?,?)", (key, value))
 
+    def facts_below(self, prefix: str) -> dict[str, str]:
+        """The facts whose names begin with a prefix, which ends with '/' and is left out."""
+        found = self.rows("SELECT key, value FROM fact WHERE key > ? AND key < ?", (prefix, f"{prefix[:-1]}0"))
+        return {key[len(prefix) :]: value for key, value in found}
+
     def shard_tags(self) -> dict[str, str]:
         """The fingerprint each partition's shard had when its rows were agreed."""
-        found = self.rows("SELECT key, value FROM fact WHERE key > ? AND key < ?", (_SHARD, f"{_SHARD[:-1]}0"))
-        return {key[len(_SHARD) :]: value for key, value in found}
+        return self.facts_below(_SHARD)
 
     def set_shard_tags(self, tags: Mapping[str, str | None]) -> None:
         """Record fingerprints of shards; None forgets one."""

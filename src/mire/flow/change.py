@@ -77,6 +77,12 @@ class Look:
         """Say that a path was given out and could not be dealt with: its marks stay."""
         self._unsure.add(rel)
 
+    def is_removed(self, rel: str) -> bool:
+        """Whether a path is marked and certainly gone, although nothing was agreed on about it; ask afterwards."""
+        if self._kind_at(rel) is None or is_at_or_below(rel, self._open):
+            return False
+        return not is_at_or_below(rel, {each.path for each in self.troubles}) and self._tree.is_absent(rel)
+
     def settled(self) -> list[str]:
         """The marks, by path in the cache, of which everything was given out, and nothing was left."""
         failed = self._unsure | {each.path for each in self.troubles if each.kind in _PASSING}

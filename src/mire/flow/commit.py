@@ -101,6 +101,9 @@ def _dual(place: Place, changes: Changes, reading: Reading) -> Committed | None:
     after, tag = before, seen.tag
     if not merge.is_empty or tag is None:
         data = before.with_changes(merge.upserts, merge.removals, last_pulled=clock.now_instant())
+        # Until the list was seen nobody knows whether the monolith still counts. Should we die, nothing in it is
+        # believed before that: it may be frozen, and say of our changes what nobody else reads.
+        place.state.set_facts({"generation": None})
         stored = swap(place, MONOLITH, data, tag)
         if stored is None:
             return None

@@ -19,6 +19,7 @@ from mire.flow.local import agreed_row, entry_of, tier_path
 from mire.flow.mark import pending_marks
 from mire.flow.place import Place
 from mire.flow.reading import Reading, missed_move, read_for
+from mire.flow.said import is_ours, said_paths
 from mire.flow.send import intended, look_at, send
 from mire.flow.startover import go_on, is_offered_again, start_over
 from mire.flow.transfer import Sent
@@ -77,6 +78,11 @@ class Prepared:
     """What is to be deleted after the commit, as it was when that was decided."""
     agreed: list[BaseRow] = field(default_factory=list)
 
+    @property
+    def is_believed(self) -> bool:
+        """Whether something is settled because the index says so already; perhaps we said it, and died then."""
+        return bool(self.agreed) or any(self.expected[rel] is None for rel in self.removals)
+
     def unsettle(self, ds: Datastore, rel: RelPath) -> None:
         """Keep the marks of a path that was not dealt with."""
         self.settled.difference_update(tops_of(path_in_cache(ds, rel)))
@@ -85,11 +91,15 @@ class Prepared:
 
 def prepare(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared | None:
     """Look, decide and store; None when nothing is marked."""
+    kept = len(done.findings), len(done.resolved)
     prepared = _planned(place, done, full=full, ours=ours)
-    if prepared is None or done.is_whole or not missed_move(place, prepared.reading):
+    if prepared is None or (done.is_whole and not prepared.is_believed) or not missed_move(place, prepared.reading):
         return prepared
-    # What stands against us was decided on an index that no longer counts.
-    done.conflicts, done.findings = [], []
+    # What stands against us, or seems to be done already, was read in an index that no longer counts.
+    done.conflicts = []
+    del done.findings[kept[0] :], done.resolved[kept[1] :]
+    if done.is_dry_run:
+        done.uploaded, done.removed = [], []
     return _planned(place, done, full=full, ours=ours)
 
 
@@ -151,6 +161,16 @@ def _candidates(place: Place, look: Look, done: Pushed, failed: list[tuple[RelPa
                 yield resolved(place.ds, local)
             except MireError as error:
                 failed.append((RelPath(local.rel), error.message))
+    yield from _half_said(place, look)
+
+
+def _half_said(place: Place, look: Look) -> Iterator[Local]:
+    """What a push that died may have published, and was removed since: without it no base tells that it was there."""
+    rels = said_paths(place)
+    agreed = place.state.base_of(rels)
+    for rel in rels:
+        if rel not in agreed and look.is_removed(rel):
+            yield Local(rel=rel, here="removed", file=None, base=None, is_marked=True)
 
 
 def _decide(place: Place, local: Local, prepared: Prepared, done: Pushed) -> bool:
@@ -162,6 +182,8 @@ def _decide(place: Place, local: Local, prepared: Prepared, done: Pushed) -> boo
         remote = prepared.reading.entry(rel) if prepared.reading is not None else None
         value = _value_of(place, local) if here == "changed" and remote is not None else None
         action = plan_push_of(here, base, remote, value)
+        if action == "conflict" and is_ours(place, rel, remote):
+            action = plan_push_of(here, remote, remote, value)
         if action == "conflict" and prepared.ours:
             done.resolved.append(Conflict(rel=rel, why=why_of(here, remote), theirs=_kept(place, rel, remote)))
             action = "upload" if here == "changed" else "remove"

@@ -19,6 +19,7 @@ from mire.flow.datastore import Datastore
 from mire.flow.delta import Delta, now_ms
 from mire.flow.local import agreed_row, entry_of, here_of, is_open_at, load_marks
 from mire.flow.place import Place, open_place
+from mire.flow.said import is_ours
 from mire.flow.scoped import read_models
 from mire.flow.sidecar import update_sidecar
 from mire.flow.startover import offer_again
@@ -120,6 +121,8 @@ def _planned(
             done.leave(rel, f"is left alone: {error.message}")
             continue
         action: Action = plan_pull_of(here.state, base, entry, here.value)
+        if action == "conflict" and is_ours(place, rel, entry):
+            action = plan_pull_of(here.state, entry, entry, here.value)
         is_won = action == "conflict" and theirs
         if is_won:
             action = "remove" if entry is None else "download"

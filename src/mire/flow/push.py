@@ -17,6 +17,7 @@ from mire.flow.local import agreed_row
 from mire.flow.mark import acknowledge
 from mire.flow.place import Place, open_push_place
 from mire.flow.prepare import Prepared, Pushed, prepare
+from mire.flow.said import forget_said, record_said
 from mire.flow.send import delete, forget_intents, intend
 from mire.model.names import RelPath
 from mire.plan.commit import Changes
@@ -90,6 +91,7 @@ def _commit(place: Place, prepared: Prepared, done: Pushed) -> set[RelPath]:
     )
     lost: set[RelPath] = set()
     intend(place, prepared.objects)
+    record_said(place, changes)
     if prepared.reading is not None:
         gone = prepared.removals - changes.removals
         found = [*gone, *(RelPath(row.rel) for row in prepared.agreed)]
@@ -115,5 +117,6 @@ def _agree(place: Place, prepared: Prepared, lost: Iterable[RelPath]) -> None:
     place.state.agree([*rows, *prepared.agreed])
     place.state.forget(prepared.removals - set(lost))
     forget_intents(place, prepared.objects)
+    forget_said(place, [*prepared.sent, *prepared.removals, *(RelPath(row.rel) for row in prepared.agreed)])
     place.state.identify((local.rel, local.file, prepared.looked_ns) for local in prepared.same)
     acknowledge(place.ds, prepared.pending, prepared.settled, is_bulk=prepared.is_bulk)

@@ -14,7 +14,7 @@ from mire.edge.remote import Refused, Removed, Stat, Unknown
 from mire.errors import MireError, NotFoundError, RemoteError
 from mire.flow.local import tier_path
 from mire.flow.place import Place
-from mire.flow.transfer import Sent, upload
+from mire.flow.transfer import Sent, is_free, upload
 from mire.model.index import Entry
 from mire.model.names import RelPath
 
@@ -43,16 +43,21 @@ def send(place: Place, replaced: Mapping[RelPath, Entry | None]) -> Iterator[tup
 
 
 def look_at(place: Place, removed: Mapping[RelPath, Entry]) -> dict[RelPath, Stat]:
-    """The objects of entries that are to go, as far as they are there and are what the entries describe."""
+    """The objects of entries that are to go, as far as they are there and are what the entries describe.
+
+    One that is not is somebody's who is about to publish it, unless we stored it ourselves in a push that died.
+    """
 
     def one(rel: RelPath) -> Stat | None:
         try:
-            return place.remote.head(rel)
+            stat = place.remote.head(rel)
         except NotFoundError:
             return None
+        is_described = stat.size_bytes == removed[rel].size_bytes
+        return stat if is_described or is_free(place.remote, stat, place.state.epoch) else None
 
     found = pool.run(one, removed, at_once=place.ds.sync.push_concurrency)
-    return {rel: stat for rel, stat in found if stat is not None and stat.size_bytes == removed[rel].size_bytes}
+    return {rel: stat for rel, stat in found if stat is not None}
 
 
 def intend(place: Place, objects: Mapping[RelPath, Stat]) -> None:

@@ -75,7 +75,7 @@ def _store(remote: Remote, key: str, data: bytes, replaced: Entry | None, writer
     for _ in range(_TRIES):
         if found is not None and found.data == data:
             return
-        if not is_expected and found is not None and not _is_free(remote, found.stat, writer):
+        if not is_expected and found is not None and not is_free(remote, found.stat, writer):
             raise RemoteError(
                 f"somebody is storing {shown(key)} right now, and it is not in the index yet: push again in a while",
                 transient=True,
@@ -118,8 +118,8 @@ def _is_described(found: _Found, entry: Entry) -> bool:
     return found.data is None or entry.sha256 in (None, hashlib.sha256(found.data).hexdigest())
 
 
-def _is_free(remote: Remote, stat: Stat, writer: str) -> bool:
-    """Whether an object that no index describes may be replaced: it is ours, or forgotten."""
+def is_free(remote: Remote, stat: Stat, writer: str) -> bool:
+    """Whether an object that no index describes may be replaced or deleted: it is ours, or forgotten."""
     if remote.server_time_ms() - stat.modified_ms > _FORGOTTEN_MS:
         return True
     if stat.size_bytes > _SMALL_BYTES:

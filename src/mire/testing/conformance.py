@@ -11,6 +11,7 @@ in `REMOTE_CHECKS`, to be run one by one where that is nicer. Locks and control 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from mire.edge import clock
@@ -40,18 +41,23 @@ REMOTE_CHECKS: Final = tuple(
 
 def check_remote(open_remote: OpenRemote, *, checks: Iterable[RemoteCheck] = REMOTE_CHECKS) -> None:
     """Run the checks; all that fail are named in one `ConformanceError`."""
-    failures = [problem for check in checks if (problem := _problem(check, open_remote)) is not None]
+    raise_problems((check.name, partial(run_check, check, open_remote)) for check in checks)
+
+
+def raise_problems(checks: Iterable[tuple[str, Callable[[], None]]]) -> None:
+    """Run all, by their names; those that fail are named in one `ConformanceError`."""
+    failures = [problem for name, run in checks if (problem := _problem(name, run)) is not None]
     if failures:
         raise ConformanceError("; ".join(failures))
 
 
-def _problem(check: RemoteCheck, open_remote: OpenRemote) -> str | None:
+def _problem(name: str, run: Callable[[], None]) -> str | None:
     try:
-        run_check(check, open_remote)
+        run()
     except ConformanceError as error:
         return str(error)
     except MireError as error:
-        return f"check {check.name}: {type(error).__name__}: {error}"
+        return f"check {name}: {type(error).__name__}: {error}"
     return None
 
 

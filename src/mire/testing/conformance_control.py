@@ -68,6 +68,7 @@ def _check_listing(first: ControlStore, second: ControlStore) -> None:
 
 def _check_creation(first: ControlStore, second: ControlStore) -> None:
     key = f"{_BASE}/created"
+    # 44: that creation exists at all, the type of `ControlStore` says.
     expect(45, holds=first.put_if_absent(key, _LARGE) is True, what="a free key cannot be created")
     expect(46, holds=second.get(key) == _LARGE, what="a created record is not there in full at once")
     for store in (first, second):
