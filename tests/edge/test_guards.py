@@ -23,6 +23,7 @@ CALLS: dict[str, Callable[[Remote], Any]] = {
     "put": lambda remote: remote.put("b", b"1"),
     "put_if": lambda remote: remote.put_if("c", b"1", Absent()),
     "put_stream": lambda remote: remote.put_stream("d", lambda: [b"1"]),
+    "put_stream_if": lambda remote: remote.put_stream_if("f", lambda: [b"1"], Absent()),
     "delete": lambda remote: remote.delete("a"),
     "delete_if": lambda remote: remote.delete_if("a", "x"),
     "list": lambda remote: list(remote.list()),
@@ -111,7 +112,9 @@ def test_a_watcher_counts_objects() -> None:
     remote.head("a")
     list(remote.list())
     remote.delete("a")
-    assert seen == [1, 2, 3]
+    remote.put_if("a", b"1", Absent())
+    remote.put_stream_if("b", lambda: [b"1"], Absent())
+    assert seen == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("name", CALLS)

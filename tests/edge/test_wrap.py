@@ -443,6 +443,23 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
 
 
+@pytest.mark.parametrize("is_applied", [True, False])
+def test_a_lost_answer_to_a_large_conditional_write_is_settled(patience: Patience, *, is_applied: bool) -> None:
+    """Whether it happened is read from the bytes: it is ours, or tried again; somebody else's is a refusal."""
+    store = MisbehavingRemote(open_memory())
+    store.lose("put_stream_if", is_applied=is_applied)
+    remote = Retrying(store, patience)
+    first = remote.put_stream_if("k", lambda: [b"mi", b"ne"], Absent())
+    assert isinstance(first, Stored)
+    assert store.calls["put_stream_if"] == (1 if is_applied else 2)
+    store.lose("put_stream_if", is_applied=is_applied)
+    assert isinstance(remote.put_stream_if("k", lambda: [b"new"], Matches(first.fingerprint)), Stored)
+    store.lose("put_stream_if", is_applied=False)
+    store.run("get_stream", lambda: store.put("k", b"theirs"))
+    assert remote.put_stream_if("k", lambda: [b"x"], Matches(store.head("k").fingerprint)) == Refused()
+    assert store.get("k").data == b"theirs"
+
+
 def test_counting_agrees_with_the_server(s3_server: S3Server, aws: None) -> None:
     """What is counted on this side is what the server counted on the other."""
     remote = Counted(open_s3(S3Settings(bucket="b", endpoint=s3_server.url)))

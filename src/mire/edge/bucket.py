@@ -22,6 +22,7 @@ from mire.edge.foreign import Failure, Place, Trouble
 from mire.edge.key import check_key
 from mire.edge.limits import PART_BYTES
 from mire.edge.remote import Absent, Body, Condition, Level, Matches, Properties, Refused, Stat, Stored, Stream, Unknown
+from mire.edge.source import Source, parts_of
 from mire.errors import ConfigError, MireError, NotFoundError, RemoteError, shown
 
 _PARTS_AT_ONCE: Final = 4
@@ -140,7 +141,7 @@ class BucketRemote(ABC):
     def put_stream(self, key: str, open_chunks: Callable[[], Iterable[bytes]]) -> Stored:
         """Store an object from pieces, in parts when it is larger than one."""
         check_key(key)
-        source = _Source(open_chunks())
+        source = Source(open_chunks())
         first = source.up_to(PART_BYTES)
         if source.is_exhausted:
             return self.put(key, b"".join(first))
@@ -158,6 +159,21 @@ class BucketRemote(ABC):
         if isinstance(result, Failure):
             raise self._error(result, key)
         return self._stored(result)
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds when the last one is there; obstore cannot, in parts."""
+        check_key(key)
+        source = Source(open_chunks())
+        first = source.up_to(PART_BYTES)
+        if source.is_exhausted:
+            return self.put_if(key, b"".join(first), condition)
+        return self._put_parts(key, parts_of(chain(first, source), PART_BYTES), condition)
+
+    @abstractmethod
+    def _put_parts(self, key: str, parts: Iterator[bytes], condition: Condition) -> Stored | Refused | Unknown:
+        """Store an object of more than one part if the condition holds at the end."""
 
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is fine."""
@@ -252,36 +268,3 @@ class BucketRemote(ABC):
                 kind="no_fingerprint",
             )
         return fingerprint
-
-
-class _Source:
-    """The pieces of an upload; what goes wrong in them is told from what goes wrong in the store."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self.is_exhausted = False
-        self.error: BaseException | None = None
-
-    def up_to(self, size_bytes: int) -> list[bytes]:
-        """The first pieces, until there are more bytes than this or no more pieces."""
-        taken: list[bytes] = []
-        size = 0
-        for chunk in self:
-            taken.append(chunk)
-            size += len(chunk)
-            if size > size_bytes:
-                break
-        return taken
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        try:
-            return next(self._chunks)
-        except StopIteration:
-            self.is_exhausted = True
-            raise
-        except BaseException as error:
-            self.error = error
-            raise

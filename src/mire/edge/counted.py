@@ -122,15 +122,20 @@ class Counted(Wrapper):
 
     def put_stream(self, key: str, open_chunks: Callable[[], Iterable[bytes]]) -> Stored:
         """Store an object from pieces, counted as they go."""
+        return super().put_stream(key, lambda: self._uploaded("put_stream", open_chunks()))
 
-        def counted() -> Iterator[bytes]:
-            size = 0
-            for chunk in open_chunks():
-                before, size = _requests_for(size), size + len(chunk)
-                self._count("put_stream", requests=_requests_for(size) - before, up_bytes=len(chunk))
-                yield chunk
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds, counted as they go."""
+        return super().put_stream_if(key, lambda: self._uploaded("put_stream_if", open_chunks()), condition)
 
-        return super().put_stream(key, counted)
+    def _uploaded(self, operation: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        size = 0
+        for chunk in chunks:
+            before, size = _requests_for(size), size + len(chunk)
+            self._count(operation, requests=_requests_for(size) - before, up_bytes=len(chunk))
+            yield chunk
 
     def list(self, prefix: str = "", *, after: str | None = None) -> Iterator[Stat]:
         """The objects below a prefix."""

@@ -84,13 +84,22 @@ class DryRun(Wrapper):
     ) -> Stored | Refused | Unknown:
         """Pretend to store an object if the condition holds."""
         del token
+        return self._pretend_if("put_if", key, data, condition)
+
+    def _pretend_if(self, operation: str, key: str, data: bytes, condition: Condition) -> Stored | Refused:
         with self._mutex:
             wanted = None if isinstance(condition, Absent) else condition.fingerprint
-            return self._pretend("put_if", key, data) if self._fingerprint(key) == wanted else Refused()
+            return self._pretend(operation, key, data) if self._fingerprint(key) == wanted else Refused()
 
     def put_stream(self, key: str, open_chunks: Callable[[], Iterable[bytes]]) -> Stored:
         """Pretend to store an object from pieces, which are kept in memory."""
         return self._pretend("put_stream", key, b"".join(open_chunks()))
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Pretend to store an object from pieces if the condition holds."""
+        return self._pretend_if("put_stream_if", key, b"".join(open_chunks()), condition)
 
     def _pretend(self, operation: str, key: str, data: bytes, source: str | None = None) -> Stored:
         with self._mutex:

@@ -6,7 +6,7 @@ Keeps: a refusal is taken for a misunderstanding only after a probe has shown th
 understood and enforced: a store that ignores what it does not understand would overwrite everything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -53,6 +53,16 @@ class EitherEtags(Wrapper):
             return self._remote.put_if(key, data, condition, token=token)
         return self._understood(
             key, condition.fingerprint, lambda remote: remote.put_if(key, data, condition, token=token)
+        )
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds."""
+        if isinstance(condition, Absent):
+            return self._remote.put_stream_if(key, open_chunks, condition)
+        return self._understood(
+            key, condition.fingerprint, lambda remote: remote.put_stream_if(key, open_chunks, condition)
         )
 
     def delete_if(self, key: str, fingerprint: str) -> Removed | Refused | Unknown:

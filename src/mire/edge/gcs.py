@@ -1,4 +1,4 @@
-"""Google Cloud Storage: obstore for objects, its JSON interface for listings and conditional deletes.
+"""Google Cloud Storage: obstore for objects, its JSON interface for what obstore cannot do.
 
 Owns: the calls of one bucket.
 Must not know: prefixes, what objects mean, how often to try again.
@@ -18,8 +18,20 @@ from mire.edge.connection import client_options
 from mire.edge.foreign import Failure, Place, Trouble, answered, place_endpoint
 from mire.edge.gcsrequest import JsonRequests, pages
 from mire.edge.key import check_key, check_prefix
-from mire.edge.remote import Body, Condition, Level, Matches, Properties, Refused, Removed, Stat, Stored, Unknown
-from mire.errors import MireError
+from mire.edge.remote import (
+    Absent,
+    Body,
+    Condition,
+    Level,
+    Matches,
+    Properties,
+    Refused,
+    Removed,
+    Stat,
+    Stored,
+    Unknown,
+)
+from mire.errors import MireError, NotFoundError
 from mire.model.backend import GcsSettings
 
 _ENDPOINT: Final = "https://storage.googleapis.com"
@@ -95,6 +107,19 @@ class GcsRemote(BucketRemote):
         if isinstance(condition, Matches) and not _is_generation(condition.fingerprint):
             return Refused()
         return super().put_if(key, data, condition, token=token)
+
+    def _put_parts(self, key: str, parts: Iterator[bytes], condition: Condition) -> Stored | Refused | Unknown:
+        generation = "0" if isinstance(condition, Absent) else condition.fingerprint
+        if isinstance(condition, Matches) and not _is_generation(generation):
+            return Refused()
+        outcome = self._requests.upload(key, parts, generation)
+        if not isinstance(outcome, Failure):
+            return Stored(str(outcome["generation"]))
+        problem = self._error(outcome, key)
+        is_gone = outcome.status == _MISSING and isinstance(problem, NotFoundError)
+        if outcome.status == _PRECONDITION or (is_gone and isinstance(condition, Matches)):
+            return Refused()
+        return self._unknown_or_raise(outcome, problem)
 
     def delete_if(self, key: str, fingerprint: str) -> Removed | Refused | Unknown:
         """Remove the object only if it has this fingerprint; obstore cannot."""

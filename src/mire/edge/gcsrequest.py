@@ -1,4 +1,4 @@
-"""The requests to GCS that obstore cannot make, sent by a session of google.auth: listings and conditional deletes.
+"""The requests to GCS that obstore cannot make, sent by a session of google.auth.
 
 Owns: one request to the JSON interface and its answer; reading the page of a listing.
 Must not know: credentials, what is done with the answer.
@@ -7,7 +7,7 @@ as a whole at a key with an empty segment.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from mire.edge import gcp
 from mire.edge.bucket import BrokenListingError
 from mire.edge.connection import CONNECT_TIMEOUT
 from mire.edge.foreign import Failure, Place, Trouble, answered
+from mire.edge.gcsupload import upload_pieces
 from mire.edge.limits import PAGE_KEYS
 from mire.edge.remote import Level, Stat
 
@@ -40,17 +41,36 @@ class JsonRequests:
     def send(self, method: str, key: str = "", *, query: dict[str, str] | None = None) -> dict[str, Any] | Failure:
         """Send one request about an object, or about all of them; the document that is answered, or how it failed."""
         url = f"{self._place.endpoint}/storage/v1/b/{quote(self._place.bucket, safe='')}/o"
+        response = self._ask(method, f"{url}/{quote(key, safe='')}" if key else url, query=query)
+        return response if isinstance(response, Failure) else _read(response)
+
+    def upload(self, key: str, parts: Iterator[bytes], generation: str) -> dict[str, Any] | Failure:
+        """Store an object in pieces over one generation ("0": where there is none); what describes it."""
+        url = f"{self._place.endpoint}/upload/storage/v1/b/{quote(self._place.bucket, safe='')}/o"
+        query = {"uploadType": "resumable", "name": key, "ifGenerationMatch": generation}
+        return upload_pieces(self._ask, url, parts, query, _read)
+
+    def _ask(
+        self,
+        method: str,
+        url: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Any:
         try:
-            response = self._session.request(
+            return self._session.request(
                 method,
-                f"{url}/{quote(key, safe='')}" if key else url,
+                url,
                 params=query,
+                headers=headers,
+                data=body,
                 timeout=self._timeout,
                 allow_redirects=False,
             )
         except gcp.foreign_errors() as error:
             return gcp.failure_of(error)
-        return _read(response)
 
 
 def _read(response: Any) -> dict[str, Any] | Failure:

@@ -98,8 +98,14 @@ class LocalRemote:
     ) -> Stored | Refused | Unknown:
         """Store an object if the condition holds; tokens are not kept, bytes tell as much."""
         del token
+        return self.put_stream_if(key, lambda: (data,), condition)
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds when all of them are there."""
         path = self._path(key)
-        with self._temporary(lambda: (data,)) as (temporary, fingerprint), self._guard():
+        with self._temporary(open_chunks) as (temporary, fingerprint), self._guard():
             if isinstance(condition, Matches) and self._fingerprint_at(key) != condition.fingerprint:
                 return Refused()
             try:

@@ -96,6 +96,12 @@ class MemoryRemote:
         """Store an object from pieces."""
         return self.put(key, b"".join(open_chunks()))
 
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds when the last one is there."""
+        return self.put_if(key, b"".join(open_chunks()), condition)
+
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is fine."""
         check_key(key)

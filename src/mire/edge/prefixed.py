@@ -77,6 +77,12 @@ class Prefixed:
         """Store an object from pieces."""
         return self._remote.put_stream(self._full(key), open_chunks)
 
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds."""
+        return self._remote.put_stream_if(self._full(key), open_chunks, condition)
+
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is fine."""
         self._remote.delete(self._full(key))

@@ -133,6 +133,11 @@ class Remote(Protocol):
     def put_stream(self, key: str, open_chunks: Callable[[], Iterable[bytes]]) -> Stored:
         """Store an object from pieces, in parts when it is large; `open_chunks` starts them anew for another try."""
 
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds when the last one is there."""
+
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is fine."""
 

@@ -6,6 +6,7 @@ Keeps: `Unknown` leaves only when the store cannot be read either. Our own write
 each logical write has one token, whatever the number of tries. Rights, missing things and refusals are final.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -105,6 +106,37 @@ class Retrying(Wrapper):
             lambda: self._remote.put_if(key, data, condition, token=token),
             lambda: _put_verdict(self._read(key), data, condition, token),
         )
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds; a lost answer is settled by reading the object back."""
+        sent = hashlib.sha256()
+
+        def hashed() -> Iterator[bytes]:
+            nonlocal sent
+            sent = hashlib.sha256()
+            for chunk in open_chunks():
+                sent.update(chunk)
+                yield chunk
+
+        return self._settled(
+            lambda: self._remote.put_stream_if(key, hashed, condition),
+            lambda: self._stream_verdict(key, sent.digest(), condition),
+        )
+
+    def _stream_verdict(self, key: str, sent: bytes, condition: Condition) -> Stored | Refused | None:
+        """What became of a large write: its bytes are read again, as nothing else tells whose they are."""
+        try:
+            stream = self.get_stream(key)
+        except NotFoundError:
+            return None if isinstance(condition, Absent) else Refused()
+        if not isinstance(condition, Absent) and stream.stat.fingerprint == condition.fingerprint:
+            return None
+        found = hashlib.sha256()
+        for chunk in stream.chunks:
+            found.update(chunk)
+        return Stored(stream.stat.fingerprint) if found.digest() == sent else Refused()
 
     def delete_if(self, key: str, fingerprint: str) -> Removed | Refused | Unknown:
         """Remove the object only if it has this fingerprint; a lost answer is settled by looking."""

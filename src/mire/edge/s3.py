@@ -1,4 +1,4 @@
-"""S3, and stores that speak like it: obstore for objects, botocore for credentials, listings and conditional deletes.
+"""S3, and stores that speak like it: obstore for objects, botocore for credentials and what obstore cannot do.
 
 Owns: the calls of one bucket, its credentials, and the dialect of its ETags.
 Must not know: prefixes, what objects mean, how often to try again.
@@ -18,11 +18,24 @@ from mire.edge.bucket import BucketRemote
 from mire.edge.connection import client_options
 from mire.edge.foreign import Failure, Place, Trouble
 from mire.edge.key import check_key, check_prefix
-from mire.edge.remote import Body, Level, Properties, Refused, Removed, Stat, Unknown
+from mire.edge.remote import (
+    Absent,
+    Body,
+    Condition,
+    Level,
+    Matches,
+    Properties,
+    Refused,
+    Removed,
+    Stat,
+    Stored,
+    Unknown,
+)
 from mire.edge.s3address import Address, address_of
 from mire.edge.s3list import pages
 from mire.edge.s3request import SignedRequests
-from mire.errors import MireError, RemoteError
+from mire.edge.s3upload import PartsError, upload_parts
+from mire.errors import MireError, NotFoundError, RemoteError
 from mire.model.backend import S3Settings
 
 _MISSING: Final = 404
@@ -113,6 +126,35 @@ class S3Remote(BucketRemote):
         options = {"if_none_match": self._quoted(fingerprint)}
         body: Body | None = self._call(check_key(key), self._body, key, options)
         return body
+
+    def _put_parts(self, key: str, parts: Iterator[bytes], condition: Condition) -> Stored | Refused | Unknown:
+        if isinstance(condition, Absent):
+            headers = {"If-None-Match": "*"}
+        else:
+            headers = {"If-Match": self._quoted(condition.fingerprint)}
+
+        def is_due() -> bool:
+            # Some stores do not judge conditions of the last step: so the time in which that matters is short.
+            try:
+                found = self.head(key).fingerprint
+            except NotFoundError:
+                return isinstance(condition, Absent)
+            return isinstance(condition, Matches) and found == condition.fingerprint
+
+        try:
+            outcome = upload_parts(self._requests.send, key, parts, headers, is_due)
+        except PartsError as error:
+            failed = error.failure
+        else:
+            return self._last_step(outcome, key)
+        raise self._error(failed, key)
+
+    def _last_step(self, outcome: str | Failure | None, key: str) -> Stored | Refused | Unknown:
+        if isinstance(outcome, str):
+            return Stored(outcome)
+        if outcome is None or outcome.status == _PRECONDITION or outcome.code == "NoSuchKey":
+            return Refused()
+        return self._unknown_or_raise(outcome, self._error(outcome, key))
 
     def delete_if(self, key: str, fingerprint: str) -> Removed | Refused | Unknown:
         """Remove the object only if it has this fingerprint; obstore cannot."""

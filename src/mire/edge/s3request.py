@@ -1,4 +1,4 @@
-"""The requests to S3 that obstore cannot make, signed and sent by botocore: listings and conditional deletes.
+"""The requests to S3 that obstore cannot make, signed and sent by botocore.
 
 Owns: one signed request and its answer.
 Must not know: what is asked, what the answer means.
@@ -9,7 +9,7 @@ long as `s3list` to read a listing.
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +28,8 @@ class Answer:
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """By name in lower case."""
 
 
 class SignedRequests:
@@ -47,6 +49,7 @@ class SignedRequests:
         *,
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
     ) -> Answer | Failure:
         """Send one request; its answer, or how it failed."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - takes long to import
@@ -57,7 +60,7 @@ class SignedRequests:
                 f"{quote(name, safe='')}={quote(value, safe='-_.~')}" for name, value in query.items()
             )
         try:
-            request = self._signed(method, url, dict(headers or {}))
+            request = self._signed(method, url, dict(headers or {}), body)
         except (BotoCoreError, ClientError) as error:
             return of_credentials(failure_of(error))
         except OSError:  # a program that should give credentials cannot be run
@@ -70,14 +73,14 @@ class SignedRequests:
             return failure_of(error)
         return _read(response)
 
-    def _signed(self, method: str, url: str, headers: dict[str, str]) -> Any:
+    def _signed(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Any:
         from botocore.auth import S3SigV4Auth  # noqa: PLC0415 - takes long to import
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as above
 
         credentials = self._session.credentials()
         if credentials is None:
             return None
-        request = AWSRequest(method=method, url=url, headers=headers)
+        request = AWSRequest(method=method, url=url, headers=headers, data=body)
         S3SigV4Auth(credentials.get_frozen_credentials(), "s3", self._address.region).add_auth(request)
         return request.prepare()
 
@@ -101,5 +104,5 @@ def _read(response: Any) -> Answer | Failure:
     if announced is not None and announced != str(len(body)):
         return Failure(Trouble.LOST)
     if response.status_code in _GOOD:
-        return Answer(response.status_code, body)
+        return Answer(response.status_code, body, {name.lower(): text for name, text in response.headers.items()})
     return answered(response.status_code, code_in(body.decode(errors="replace")))

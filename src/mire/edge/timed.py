@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mire.edge import clock
-from mire.edge.remote import Remote, Stat, Stored, Stream
+from mire.edge.remote import Condition, Refused, Remote, Stat, Stored, Stream, Unknown
 from mire.edge.wrap import Wrapper
 from mire.errors import MireError
 
@@ -50,6 +50,12 @@ class Timed(Wrapper):
     def put_stream(self, key: str, open_chunks: Callable[[], Iterable[bytes]]) -> Stored:
         """Store an object from pieces, as long as there is time."""
         return super().put_stream(key, lambda: self._bounded(open_chunks()))
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds, as long as there is time."""
+        return super().put_stream_if(key, lambda: self._bounded(open_chunks()), condition)
 
     def list(self, prefix: str = "", *, after: str | None = None) -> Iterator[Stat]:
         """The objects below a prefix, as long as there is time."""

@@ -6,7 +6,7 @@ Keeps: a span has the store's name, the key, sizes and the outcome: nothing of w
 text. A listing and a stream are one span each, from the first piece to the last.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -72,6 +72,15 @@ class Traced(Wrapper):
         """Store an object if the condition holds."""
         facts = {"mire.size_bytes": len(data), "mire.condition": type(condition).__name__.lower()}
         return self._spanned("put_if", key, lambda: self._remote.put_if(key, data, condition, token=token), facts)
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds."""
+        facts = {"mire.condition": type(condition).__name__.lower()}
+        return self._spanned(
+            "put_stream_if", key, lambda: self._remote.put_stream_if(key, open_chunks, condition), facts
+        )
 
     def get_stream(self, key: str) -> Stream:
         """The object in pieces; the span ends with the last one."""

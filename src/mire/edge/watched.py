@@ -14,7 +14,9 @@ from mire.edge.wrap import Wrapper
 
 T = TypeVar("T")
 
-_COUNTED: Final = frozenset(("get", "get_stream", "put", "put_stream", "delete", "delete_if"))
+_COUNTED: Final = frozenset(
+    ("get", "get_stream", "put", "put_stream", "put_if", "put_stream_if", "delete", "delete_if")
+)
 
 
 class Watched(Wrapper):

@@ -71,6 +71,12 @@ class Wrapper:
         """Store an object from pieces."""
         return self._around("put_stream", key, lambda: self._remote.put_stream(key, open_chunks))
 
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds when the last one is there."""
+        return self._around("put_stream_if", key, lambda: self._remote.put_stream_if(key, open_chunks, condition))
+
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is fine."""
         self._around("delete", key, lambda: self._remote.delete(key))

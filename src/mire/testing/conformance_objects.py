@@ -167,6 +167,7 @@ def _calls_with(remote: Remote, key: str) -> dict[str, Callable[[], object]]:
         "put": lambda: remote.put(key, b"x"),
         "put_if": lambda: remote.put_if(key, b"x", Absent()),
         "put_stream": lambda: remote.put_stream(key, lambda: [b"x"]),
+        "put_stream_if": lambda: remote.put_stream_if(key, lambda: [b"x"], Absent()),
         "delete": lambda: remote.delete(key),
         "delete_if": lambda: remote.delete_if(key, _NEVER),
         "copy from": lambda: remote.copy(key, "else"),
@@ -189,6 +190,28 @@ def check_streams(remote: Remote, again: Remote) -> None:
         expect("streams", holds=stream.stat.fingerprint == stored.fingerprint, what=f"{stored} is {stream.stat}")
 
 
+def check_conditional_streams(remote: Remote, again: Remote) -> None:
+    """Large objects, too, are stored only where there is none, or over what was seen."""
+    for size in (3, PART_BYTES + 1):
+        key = f"large-{size}"
+        made = remote.put_stream_if(key, partial(_bytes_of, size), Absent())
+        expect("conditional streams", holds=isinstance(made, Stored), what=f"{size} new bytes were {made}")
+        taken = again.put_stream_if(key, partial(_bytes_of, size + 1), Absent())
+        expect("conditional streams", holds=taken == Refused(), what=f"{size} bytes over others were {taken}")
+        found = again.head(key)
+        expect("conditional streams", holds=found.size_bytes == size, what=f"{size} bytes became {found}")
+        if not isinstance(made, Stored) or not remote.properties.conditional_put:
+            continue
+        expect("conditional streams", holds=found.fingerprint == made.fingerprint, what=f"{made} is {found}")
+        replaced = again.put_stream_if(key, partial(_bytes_of, size + 2), Matches(made.fingerprint))
+        expect("conditional streams", holds=isinstance(replaced, Stored), what=f"a known object was {replaced}")
+        stale = remote.put_stream_if(key, partial(_bytes_of, size + 3), Matches(made.fingerprint))
+        expect("conditional streams", holds=stale == Refused(), what=f"a stale write was {stale}")
+        missing = remote.put_stream_if("none", partial(_bytes_of, size), Matches(made.fingerprint))
+        expect("conditional streams", holds=missing == Refused(), what=f"a write over nothing was {missing}")
+        expect("conditional streams", holds=again.head(key).size_bytes == size + 2, what="a refused write was stored")
+
+
 def _bytes_of(size: int) -> Iterator[bytes]:
     block = bytes(range(251)) * 271  # neither a power of two nor a divisor of a part
     while size > 0:
@@ -209,12 +232,14 @@ def check_broken_uploads(remote: Remote, again: Remote) -> None:
         raise _SourceError
 
     for size in (0, 100, 2 * PART_BYTES):
-        _expect_raises(
-            _SourceError,
-            partial(remote.put_stream, "k", partial(broken, size)),
-            "broken uploads",
-            f"a source that fails after {size} bytes",
-        )
+        known = Matches(again.head("k").fingerprint)
+        for upload in (remote.put_stream, lambda key, chunks: remote.put_stream_if(key, chunks, known)):  # noqa: B023
+            _expect_raises(
+                _SourceError,
+                partial(upload, "k", partial(broken, size)),
+                "broken uploads",
+                f"a source that fails after {size} bytes",
+            )
         expect("broken uploads", holds=again.get("k").data == b"old", what=f"{size} bytes of one were stored")
 
 
@@ -238,6 +263,7 @@ CHECKS: Final = (
     check_tokens,
     check_bad_keys,
     check_streams,
+    check_conditional_streams,
     check_broken_uploads,
     check_copies,
 )

@@ -7,7 +7,7 @@ Keeps: a fault hits exactly the calls it was made for, in their order; what is n
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -164,6 +164,12 @@ class MisbehavingRemote(Wrapper):
     ) -> Stored | Refused | Unknown:
         """Store an object if the condition holds."""
         return self._decided("put_if", lambda: self._remote.put_if(key, data, condition, token=token))
+
+    def put_stream_if(
+        self, key: str, open_chunks: Callable[[], Iterable[bytes]], condition: Condition
+    ) -> Stored | Refused | Unknown:
+        """Store an object from pieces if the condition holds."""
+        return self._decided("put_stream_if", lambda: self._remote.put_stream_if(key, open_chunks, condition))
 
     def delete_if(self, key: str, fingerprint: str) -> Removed | Refused | Unknown:
         """Remove the object only if it has this fingerprint."""
