@@ -33,7 +33,7 @@ from mire.wire.shard import decode_shard
 
 T = TypeVar("T")
 Asked = list[tuple[str, str]]
-WRITES = frozenset(("put", "put_if", "put_stream", "delete", "delete_if", "copy"))
+WRITES = frozenset(("put", "put_if", "put_stream", "put_stream_if", "delete", "delete_if", "copy"))
 
 MONOLITH = ".datastore-index.json"
 META = "_index/_meta.json"

@@ -1,5 +1,6 @@
 """What is special about Google Cloud Storage: generations, listings with keys of others, asking for credentials."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,6 +40,19 @@ def test_an_unchanged_object_costs_one_small_request(remote: Remote, gcs_server:
     gcs_server.reset()
     assert remote.get_if_changed("k", fingerprint) is None
     assert sum(gcs_server.counts().values()) == 1
+
+
+def test_a_large_upload_is_judged_at_its_last_piece(remote: Remote, gcs_server: GcsServer) -> None:
+    """Whoever is faster while it is under way is not overwritten."""
+
+    def chunks() -> Iterator[bytes]:
+        yield from [bytes(1 << 20)] * 16
+        gcs_server.put("b", "k", b"theirs")
+        yield b"last"
+
+    assert remote.put_stream_if("k", chunks, Absent()) == Refused()
+    assert remote.get("k").data == b"theirs"
+    assert remote.put_stream_if("k", chunks, Matches("abc")) == Refused()
 
 
 STRANGE = ["dir/", "a//b", "/lead", "a/./b", "a/../b", "tab\there", "back\\slash", "../up", "plain"]

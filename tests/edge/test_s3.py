@@ -1,14 +1,19 @@
 """What is special about S3: addresses, spellings of ETags, listings with keys of others, dialects of servers."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from mire.edge.bucket import BrokenListingError
+from mire.edge.foreign import Failure, Trouble, answered
 from mire.edge.objectstore import open_s3
-from mire.edge.remote import Absent, Level, Matches, Refused, Removed, Stored
+from mire.edge.remote import Absent, Level, Matches, Refused, Removed, Stat, Stored
+from mire.edge.s3 import S3Remote
 from mire.edge.s3address import Address, address_of
 from mire.edge.s3list import pages, read_page
+from mire.edge.s3request import Answer
+from mire.edge.s3upload import upload_parts
 from mire.errors import ConfigError, InputError, RemoteError
 from mire.model.backend import S3Settings
 from mire.testing import faults
@@ -117,6 +122,48 @@ def test_a_missing_object_is_removed_already(s3_server: S3Server, missing_if_mat
     remote = open_s3(S3Settings(bucket="b", endpoint=s3_server.url))
     assert remote.delete_if("k", "0" * 32) == Removed()
     assert remote.put_if("k", b"", Matches("0" * 32)) == Refused()
+
+
+def test_the_last_step_of_a_large_upload_is_judged_by_the_store(s3_server: S3Server) -> None:
+    """Whoever is faster by a moment is not overwritten, and what was sent in vain is given up."""
+
+    class Late(S3Remote):
+        def head(self, key: str) -> Stat:
+            try:
+                return super().head(key)
+            finally:
+                s3_server.put("b", key, b"theirs")
+
+    remote = Late(S3Settings(bucket="b", endpoint=s3_server.url))
+    outcome = remote.put_stream_if("k", lambda: [bytes(1 << 20)] * 17, Absent())
+    assert outcome == Refused()
+    counts = s3_server.counts()
+    assert (counts["UploadPart"], counts["CompleteMultipartUpload"], counts["AbortMultipartUpload"]) == (3, 1, 1)
+    assert s3_server.get("b", "k") == b"theirs"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"<R><ETag>&quot;abc-2&quot;</ETag></R>", "abc-2"),
+        (b"<Error><Code>PreconditionFailed</Code></Error>", answered(412, "PreconditionFailed")),
+        (b"<Error><Code>InternalError</Code></Error>", answered(500, "InternalError")),
+        (b"", Failure(Trouble.LOST)),
+    ],
+)
+def test_a_good_status_is_not_believed_alone(body: bytes, expected: object) -> None:
+    """S3 begins to answer the last step before it knows how it ends; what does not end well is given up."""
+    asked: list[str] = []
+
+    def send(method: str, key: str, **options: Any) -> Answer:
+        asked.append(f"{method} {key} {sorted(options['query'])}")
+        if "uploads" in options["query"]:
+            return Answer(200, b"<R><UploadId>u</UploadId></R>")
+        return Answer(200, body if method == "POST" else b"", {"etag": '"1"'})
+
+    assert upload_parts(send, "k", iter([b"1", b"2"]), {}, lambda: True) == expected
+    assert asked[1:3] == ["PUT k ['partNumber', 'uploadId']"] * 2
+    assert ("DELETE k ['uploadId']" in asked) == (expected != "abc-2")
 
 
 STRANGE = [

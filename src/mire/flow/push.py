@@ -19,6 +19,7 @@ from mire.flow.place import Place, open_push_place
 from mire.flow.prepare import Prepared, Pushed, prepare
 from mire.flow.said import forget_said, record_said
 from mire.flow.send import delete, forget_intents, intend
+from mire.flow.unpublished import forget_unpublished
 from mire.model.names import RelPath
 from mire.plan.commit import Changes
 
@@ -118,5 +119,6 @@ def _agree(place: Place, prepared: Prepared, lost: Iterable[RelPath]) -> None:
     place.state.forget(prepared.removals - set(lost))
     forget_intents(place, prepared.objects)
     forget_said(place, [*prepared.sent, *prepared.removals, *(RelPath(row.rel) for row in prepared.agreed)])
+    forget_unpublished(place, prepared.sent)
     place.state.identify((local.rel, local.file, prepared.looked_ns) for local in prepared.same)
     acknowledge(place.ds, prepared.pending, prepared.settled, is_bulk=prepared.is_bulk)

@@ -15,6 +15,7 @@ from mire.errors import MireError, NotFoundError, RemoteError
 from mire.flow.local import tier_path
 from mire.flow.place import Place
 from mire.flow.transfer import Sent, is_free, upload
+from mire.flow.unpublished import load_unpublished, recorded
 from mire.model.index import Entry
 from mire.model.names import RelPath
 
@@ -24,12 +25,15 @@ _PASSING: Final = frozenset(("in_use", "in_flight", "changing"))
 
 
 def send(place: Place, replaced: Mapping[RelPath, Entry | None]) -> Iterator[tuple[RelPath, Sent | MireError]]:
-    """Store files, each in the place of what the index describes (None: nothing)."""
+    """Store files, each in the place of what the index describes (None: nothing); what is stored is on record."""
+    known = load_unpublished(place)
 
     def one(rel: RelPath) -> Sent | MireError:
         try:
             path = tier_path(place.ds, rel)
-            return upload(place.remote, rel, path, replaced=replaced[rel], writer=place.state.epoch)
+            return upload(
+                place.remote, rel, path, replaced=replaced[rel], writer=place.state.epoch, known=known.get(rel)
+            )
         except RemoteError as error:
             if error.kind not in _PASSING:
                 raise
@@ -39,7 +43,7 @@ def send(place: Place, replaced: Mapping[RelPath, Entry | None]) -> Iterator[tup
 
     # What replaces an object goes last, right before the commit: until then the index describes other bytes.
     ordered = sorted(replaced, key=lambda rel: (replaced[rel] is not None, rel))
-    return pool.run(one, ordered, at_once=place.ds.sync.push_concurrency)
+    return recorded(place, pool.run(one, ordered, at_once=place.ds.sync.push_concurrency))
 
 
 def look_at(place: Place, removed: Mapping[RelPath, Entry]) -> dict[RelPath, Stat]:

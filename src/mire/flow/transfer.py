@@ -22,7 +22,7 @@ from mire.model.instant import instant_of
 from mire.model.row import FileIdentity
 
 _SMALL_BYTES: Final = 4 << 20
-"""Up to here an object is stored in one request, which can have a condition; a larger one has none."""
+"""Up to here a file is read at once; a larger one is read as it is sent."""
 _TRIES: Final = 5
 _FORGOTTEN_MS: Final = 600_000.0
 """An object that no index describes, this old, belongs to a push that died: nobody takes so long to commit."""
@@ -36,6 +36,7 @@ class Sent:
     entry: Entry
     identity: FileIdentity
     looked_ns: int
+    fingerprint: str
 
 
 def mtime_text(mtime_ns: int) -> str:
@@ -43,38 +44,113 @@ def mtime_text(mtime_ns: int) -> str:
     return instant_of(_EPOCH + timedelta(milliseconds=mtime_ns // 1_000_000))
 
 
-def upload(remote: Remote, key: str, path: str, *, replaced: Entry | None, writer: str) -> Sent:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpublished:
+    """An object that we stored and did not publish yet: what it holds, and its fingerprint."""
+
+    fingerprint: str
+    sha256: str
+
+
+def upload(
+    remote: Remote, key: str, path: str, *, replaced: Entry | None, writer: str, known: Unpublished | None = None
+) -> Sent:
     """Store a file in the place of what the index describes; a file that changes meanwhile is an error.
 
-    `writer` says who we are: an object that we stored and did not live to publish may be replaced.
+    `writer` says who we are, and `known` what we stored: an object that we did not live to publish is not stored again
+    if it is the file, and may be replaced if it is not.
     """
     looked_ns = clock.now_ns()
     before = _identity(path)
-    if before.size_bytes <= _SMALL_BYTES:
-        data = files.read_file(path)
-        if data is None:
-            raise _changed(path)
-        sha256, size = hashlib.sha256(data).hexdigest(), len(data)
-        _store(remote, key, data, replaced, writer)
-    else:
-        sha256, size = _store_large(remote, key, path)
-    if size != before.size_bytes or _identity(path) != before:
+    content = _content(path, before.size_bytes)
+    fingerprint = None if known is None else _stored_before(remote, key, known)
+    if known is None or fingerprint is None or known.sha256 != content.sha256():
+        fingerprint = _store(remote, key, content, replaced, writer, ours=fingerprint)
+    if content.size_bytes != before.size_bytes or _identity(path) != before:
         raise _changed(path)
     entry = Entry(
-        size_bytes=size,
+        size_bytes=before.size_bytes,
         last_modified=clock.now_instant(),
         local_mtime=mtime_text(before.mtime_ns),
-        sha256=sha256,
+        sha256=content.sha256(),
     )
-    return Sent(entry=entry, identity=before, looked_ns=looked_ns)
+    return Sent(entry=entry, identity=before, looked_ns=looked_ns, fingerprint=fingerprint)
 
 
-def _store(remote: Remote, key: str, data: bytes, replaced: Entry | None, writer: str) -> None:
-    found = None if replaced is None else _look(remote, key)
-    is_expected = found is None or (replaced is not None and _is_described(found, replaced))
+class _Content:
+    """The bytes of a file: at hand if they are few, else read as often as they are needed."""
+
+    def __init__(self, path: str, data: bytes | None, size_bytes: int) -> None:
+        self._path = path
+        self.data = data
+        self.size_bytes = size_bytes
+        self._sha256 = None if data is None else hashlib.sha256(data).hexdigest()
+
+    def sha256(self) -> str:
+        """The hash of what was sent last, or would be."""
+        if self._sha256 is None:
+            for _ in self.chunks():
+                pass
+        assert self._sha256 is not None  # noqa: S101 - hashed by reading
+        return self._sha256
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes in pieces, hashed on the way."""
+        digest, size = hashlib.sha256(), 0
+        for chunk in files.chunks_of(self._path):
+            digest.update(chunk)
+            size += len(chunk)
+            yield chunk
+        self._sha256, self.size_bytes = digest.hexdigest(), size
+
+    def is_in(self, found: "_Found") -> bool:
+        """Whether an object has these bytes; a large one is read only if it could."""
+        if self.data is not None or found.stat.size_bytes != self.size_bytes:
+            return found.data is not None and found.data == self.data
+        return _hash_of(found.chunks) == self.sha256()
+
+    def put(self, remote: Remote, key: str, condition: Condition, writer: str) -> Stored | Refused | Unknown:
+        """Store the bytes under a condition."""
+        if self.data is not None:
+            return remote.put_if(key, self.data, condition, token=f"{writer}.{clock.new_uuid()}")
+        return remote.put_stream_if(key, self.chunks, condition)
+
+
+def _content(path: str, size_bytes: int) -> _Content:
+    if size_bytes > _SMALL_BYTES:
+        return _Content(path, None, size_bytes)
+    data = files.read_file(path)
+    if data is None:
+        raise _changed(path)
+    return _Content(path, data, len(data))
+
+
+def _hash_of(chunks: Iterator[bytes]) -> str:
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _stored_before(remote: Remote, key: str, known: Unpublished) -> str | None:
+    """The fingerprint of what we stored, if it is still there."""
+    try:
+        return known.fingerprint if remote.head(key).fingerprint == known.fingerprint else None
+    except NotFoundError:
+        return None
+
+
+def _store(
+    remote: Remote, key: str, content: _Content, replaced: Entry | None, writer: str, *, ours: str | None
+) -> str:
+    """Store bytes in the place of what is described, or ours; the fingerprint of the object that has them."""
+    # Large ones are looked for first, as they would be sent in vain.
+    found = None if replaced is None and ours is None and content.data is not None else _look(remote, key)
+    is_expected = found is None or found.stat.fingerprint == ours
+    is_expected = is_expected or (found is not None and replaced is not None and _is_described(found, replaced))
     for _ in range(_TRIES):
-        if found is not None and found.data == data:
-            return
+        if found is not None and (content.data is not None or not is_expected) and content.is_in(found):
+            return found.stat.fingerprint
         if not is_expected and found is not None and not is_free(remote, found.stat, writer):
             raise RemoteError(
                 f"somebody is storing {shown(key)} right now, and it is not in the index yet: push again in a while",
@@ -83,9 +159,9 @@ def _store(remote: Remote, key: str, data: bytes, replaced: Entry | None, writer
                 key=key,
             )
         condition: Condition = Absent() if found is None else Matches(found.stat.fingerprint)
-        match remote.put_if(key, data, condition, token=f"{writer}.{clock.new_uuid()}"):
-            case Stored():
-                return
+        match content.put(remote, key, condition, writer):
+            case Stored(fingerprint):
+                return fingerprint
             case Unknown(error):
                 raise error
             case Refused():
@@ -101,13 +177,14 @@ class _Found:
 
     stat: Stat
     data: bytes | None
+    chunks: Iterator[bytes]
 
 
 def _look(remote: Remote, key: str) -> _Found | None:
     try:
         stream = remote.get_stream(key)
         is_small = stream.stat.size_bytes <= _SMALL_BYTES
-        return _Found(stream.stat, b"".join(stream.chunks) if is_small else None)
+        return _Found(stream.stat, b"".join(stream.chunks) if is_small else None, stream.chunks)
     except NotFoundError:
         return None
 
@@ -129,21 +206,6 @@ def is_free(remote: Remote, stat: Stat, writer: str) -> bool:
     except NotFoundError:
         return True
     return token is not None and token.startswith(f"{writer}.")
-
-
-def _store_large(remote: Remote, key: str, path: str) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-
-    def chunks() -> Iterator[bytes]:
-        nonlocal digest, size
-        digest, size = hashlib.sha256(), 0
-        for chunk in files.chunks_of(path):
-            digest.update(chunk)
-            size += len(chunk)
-            yield chunk
-
-    remote.put_stream(key, chunks)
-    return digest.hexdigest(), size
 
 
 def download(remote: Remote, key: str, entry: Entry, directory: str) -> tuple[str, Written]:
