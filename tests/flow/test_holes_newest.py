@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from mire.model.names import RelPath
 from mire.model.row import FileIdentity
 from mire.plan.change import RACY_NS, change_of
 from mire.plan.threeway import plan_push_of
-from sync_world import META, MONOLITH, TYPE, Hooked, World, data
+from sync_world import META, MONOLITH, TYPE, Client, Hooked, World, data
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
@@ -211,6 +212,56 @@ def test_j_a_stale_copy_of_a_deleted_file_does_not_come_back(world: World, how: 
     other.push()
     assert world.index() == {}
     assert world.objects() == {}
+
+
+def old_copy(client: Client, rel: str, content: str) -> None:
+    """A client lists a file that it has had for long."""
+    client.write(rel, content)
+    os.utime(client.path(rel), (1_700_000_000, 1_700_000_000))
+    client.push()
+
+
+def test_j_a_deletion_that_a_peer_undoes_is_repeated_once(world: World) -> None:
+    """A stale copy that an older program pushed goes again, its bytes are kept; who insists has the last word."""
+    one, old = world.client(), world.client()
+    one.write("logs/a", "x")
+    one.push()
+    one.remove("logs/a")
+    one.push()
+    old_copy(old, "logs/a", "x")
+    done = one.pull()
+    assert (done.count, [each.rel for each in done.repeated], done.findings) == (0, ["logs/a"], [])
+    assert Path(done.repeated[0].theirs or "").read_bytes() == b"x"
+    assert one.pull().repeated == []
+    assert one.push().removed == ["logs/a"]
+    assert (world.index(), world.objects()) == ({}, {})
+    old.pull()
+    old_copy(old, "logs/a", "x")
+    done = one.pull()
+    assert (done.written, done.repeated) == (["logs/a"], [])
+    world.check()
+
+
+@pytest.mark.parametrize("what", ["new file", "other content", "much later"])
+def test_j_a_later_write_of_a_deleted_path_stands(world: World, what: str) -> None:
+    """What was written after the deletion, or differs from what was deleted, is nobody's stale copy."""
+    one, other = world.client(), world.client()
+    one.write("logs/a", "x")
+    one.push()
+    one.remove("logs/a")
+    one.push()
+    if what == "new file":
+        other.write("logs/a", "x")
+        other.push()
+    else:
+        old_copy(other, "logs/a", "x" if what == "much later" else "y")
+    if what == "much later":
+        (key, text), *_ = one.with_state(lambda state: state.facts_below("deleted/")).items()
+        size, sha256, deleted_ms = text.split()
+        long_ago = f"{size} {sha256} {int(deleted_ms) - 90_000_000}"
+        one.with_state(lambda state: state.set_facts({f"deleted/{key}": long_ago}))
+    done = one.pull()
+    assert (done.written, done.repeated) == (["logs/a"], [])
 
 
 def test_j_an_edit_of_a_deleted_file_is_a_conflict(world: World) -> None:

@@ -47,6 +47,7 @@ def pulled_document(ds: "Datastore", done: "Pulled") -> dict[str, Any]:
         "leftOut": done.left_out,
         "conflicts": conflicts_document(ds, done.conflicts),
         "resolved": conflicts_document(ds, done.resolved),
+        "repeated": conflicts_document(ds, done.repeated),
         "findings": list(done.findings),
     }
 
@@ -78,7 +79,7 @@ def pulled_text(ds: "Datastore", done: "Pulled") -> str:
     """A pull for people."""
     verbs = ("would bring", "would remove") if done.is_dry_run else ("brought", "removed")
     head = f"{verbs[0]} {count(len(done.written), 'file')}, {verbs[1]} {len(done.removed)}"
-    if not done.count and not done.left_out and not done.conflicts and not done.findings:
+    if not done.count and not done.left_out and not done.conflicts and not done.findings and not done.repeated:
         head = "nothing to pull"
     if done.left_out:
         head += f"; content of {count(done.left_out, 'version')} stays there until it is read"
@@ -86,6 +87,8 @@ def pulled_text(ds: "Datastore", done: "Pulled") -> str:
     for each in done.resolved:
         kept = [] if each.ours is None else [plain(f"  ours is kept in  {each.ours}")]
         shown += [plain(f"theirs won: {each.rel}"), *kept]
+    for each in done.repeated:
+        shown += [plain(f"came back: {each.rel} {each.why}"), plain(f"  its bytes are kept in  {each.theirs}")]
     return "\n".join([*shown, head, *_troubles(ds, done.conflicts, done.findings)])
 
 

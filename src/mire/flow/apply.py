@@ -24,8 +24,8 @@ from mire.model.index import Entry
 from mire.model.names import RelPath
 from mire.plan.threeway import Pull
 
-Action = Pull | Literal["note"]
-"""`note`: agree on content that is left at the remote."""
+Action = Pull | Literal["note", "repeat"]
+"""`note`: agree on content that is left at the remote; `repeat`: delete once more what we deleted."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +39,8 @@ class Pulled:
     conflicts: list[Conflict] = field(default_factory=list)
     resolved: list[Conflict] = field(default_factory=list)
     """Conflicts in which the remote won, with the place where our version is kept."""
+    repeated: list[Conflict] = field(default_factory=list)
+    """Deletions of ours that somebody undid, and the next push repeats; with the place where the file is kept."""
     notes: list[str] = field(default_factory=list)
     troubles: dict[RelPath, str] = field(default_factory=dict)
     """Paths that stayed as they were, and why."""

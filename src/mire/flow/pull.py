@@ -6,7 +6,7 @@ Keeps: a pull writes nothing remote; a path that could not be dealt with is look
 move. The number it reports is exactly the files written and removed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -16,6 +16,7 @@ from mire.flow.apply import Action, Pulled, Step, bring, let_go
 from mire.flow.catalog import note_paths
 from mire.flow.conflict import Conflict, keep_theirs, why_of
 from mire.flow.datastore import Datastore
+from mire.flow.deleted import Deleted, load_deleted, repeat_deletions
 from mire.flow.delta import Delta, now_ms
 from mire.flow.local import agreed_row, entry_of, here_of, is_open_at, load_marks
 from mire.flow.place import Place, open_place
@@ -26,6 +27,7 @@ from mire.flow.startover import offer_again
 from mire.flow.whole import read_changes
 from mire.model.artifact import ModelRef
 from mire.model.base import BaseRow
+from mire.model.index import Entry
 from mire.model.names import RelPath
 from mire.plan.lazy import is_left_out
 from mire.plan.threeway import plan_pull_of
@@ -89,9 +91,9 @@ def _is_no_news(delta: Delta, done: Pulled) -> bool:
 
 
 def _deal_with(place: Place, delta: Delta, done: Pulled, *, full: bool, theirs: bool) -> None:
-    rels = iter(sorted(delta.entries))
+    rels, deleted = iter(sorted(delta.entries)), load_deleted(place)
     while batch := list(islice(rels, _BATCH)):
-        steps = list(_planned(place, batch, delta, done, full=full, theirs=theirs))
+        steps = list(_planned(place, batch, delta, done, full=full, theirs=theirs, deleted=deleted))
         if done.is_dry_run:
             done.written += [step.rel for step in steps if step.action == "download"]
             done.removed += [step.rel for step in steps if step.action == "remove"]
@@ -105,7 +107,14 @@ def _deal_with(place: Place, delta: Delta, done: Pulled, *, full: bool, theirs: 
 
 
 def _planned(
-    place: Place, rels: Iterable[RelPath], delta: Delta, done: Pulled, *, full: bool, theirs: bool
+    place: Place,
+    rels: Iterable[RelPath],
+    delta: Delta,
+    done: Pulled,
+    *,
+    full: bool,
+    theirs: bool,
+    deleted: Mapping[RelPath, Deleted],
 ) -> Iterator[Step]:
     marks = load_marks(place)
     rows = place.state.base_of(rels)
@@ -126,9 +135,9 @@ def _planned(
         is_won = action == "conflict" and theirs
         if is_won:
             action = "remove" if entry is None else "download"
-        if action == "download" and here.state == "missing" and not full and is_left_out(rel):
-            done.left_out += 1
-            action = "note"
+        if action == "download" and here.state == "missing":
+            action = _instead(rel, row, entry, deleted, full=full)
+            done.left_out += action == "note"
         if action != "nothing":
             yield Step(
                 rel=rel,
@@ -141,6 +150,16 @@ def _planned(
             )
 
 
+def _instead(
+    rel: RelPath, row: BaseRow | None, entry: Entry | None, deleted: Mapping[RelPath, Deleted], *, full: bool
+) -> Action:
+    """What is done about a file that is not here, if it is not brought now."""
+    gone = deleted.get(rel) if row is None else None
+    if gone is not None and entry is not None and gone.is_undone_by(entry):
+        return "repeat"
+    return "note" if not full and is_left_out(rel) else "download"
+
+
 def _carry_out(place: Place, steps: Sequence[Step], done: Pulled) -> None:
     """Do what was planned for some paths; what fails is told, and its path stays as it is."""
     if any(step.action == "note" for step in steps):
@@ -149,6 +168,7 @@ def _carry_out(place: Place, steps: Sequence[Step], done: Pulled) -> None:
     place.state.forget([step.rel for step in steps if step.action == "forget"])
     bring(place, [step for step in steps if step.action == "download"], done)
     let_go(place, [step for step in steps if step.action == "remove"], done)
+    repeat_deletions(place, [step for step in steps if step.action == "repeat"], done)
     for step in steps:
         if step.action == "conflict":
             _clash(place, step, done)

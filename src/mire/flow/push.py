@@ -6,13 +6,14 @@ Keeps: a mark goes only when its change was really committed; objects are stored
 the index before they leave the store; a failed push leaves every mark.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from mire.errors import shown
 from mire.flow.commit import commit
 from mire.flow.conflict import Conflict
 from mire.flow.datastore import Datastore
+from mire.flow.deleted import record_deleted
 from mire.flow.local import agreed_row
 from mire.flow.mark import acknowledge
 from mire.flow.place import Place, open_push_place
@@ -108,15 +109,16 @@ def _commit(place: Place, prepared: Prepared, done: Pushed) -> set[RelPath]:
     return lost
 
 
-def _agree(place: Place, prepared: Prepared, lost: Iterable[RelPath]) -> None:
-    published = prepared.sent.keys() - set(lost)
+def _agree(place: Place, prepared: Prepared, lost: set[RelPath]) -> None:
+    published = prepared.sent.keys() - lost
     rows = (
         agreed_row(rel, sent.entry, sent.identity, looked_ns=sent.looked_ns)
         for rel, sent in prepared.sent.items()
         if rel in published
     )
     place.state.agree([*rows, *prepared.agreed])
-    place.state.forget(prepared.removals - set(lost))
+    place.state.forget(prepared.removals - lost)
+    record_deleted(place, {rel: prepared.expected[rel] for rel in prepared.removals if rel not in lost})
     forget_intents(place, prepared.objects)
     forget_said(place, [*prepared.sent, *prepared.removals, *(RelPath(row.rel) for row in prepared.agreed)])
     forget_unpublished(place, prepared.sent)

@@ -73,6 +73,8 @@ class Sync:
     def _tell(self, done: Pulled | Pushed) -> None:
         for finding in done.findings:
             self.say(finding)
+        for each in done.repeated if isinstance(done, Pulled) else ():
+            self.say(f"{each.rel} {each.why}; its bytes are kept in {each.theirs}")
 
 
 def is_offline(error: RemoteError) -> bool:
