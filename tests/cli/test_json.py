@@ -53,6 +53,7 @@ GOOD = [
     ("verify", ["verify"]),
     ("verify", ["verify", *CACHED, "--deep"]),
     ("verify", ["verify", *CACHED, "--local"]),
+    ("verify", ["verify", *CACHED, "--repair"]),
     ("index.status", ["index", "status", *CACHED]),
     ("index.migrate", ["index", "migrate", *CACHED]),
     ("index.migrate", ["index", "migrate", *CACHED, "--dry-run"]),

@@ -10,11 +10,17 @@ import pytest
 
 import mire
 from mire.edge.memory import MemoryRemote
+from mire.errors import ConfigError
+from mire.flow.mark import mark
 from mire.flow.pull import pull
 from mire.flow.push import push
+from mire.flow.repair import Repaired, repair
 from mire.flow.verify import verify
 from mire.model.config import SyncSettings
+from mire.model.names import RelPath
 from mire.model.verify import Verified
+from old_clients import drop_from_index
+from sync_world import check_lists
 
 STATE = "data/aws/ec2/vpc/vpc-1/state"
 MODEL = ("aws/ec2/vpc", "vpc-1")
@@ -139,6 +145,51 @@ def test_a_missing_object_is_found(clients: Clients, remote: MemoryRemote) -> No
     assert one.kinds() == []
     (finding,) = one.verify(deep=True).findings
     assert (finding.kind, "keep it" in finding.remedy) == ("dangling", True)
+
+
+def test_a_missing_object_is_stored_again_from_a_copy(clients: Clients, remote: MemoryRemote) -> None:
+    """Only by a client whose bytes are those the index describes; the index does not change."""
+    one, two = clients
+    key = f"{STATE}/1/raw"
+    remote.delete(key)
+    assert repair(two.ds) == Repaired()
+    index = {stat.key: stat.fingerprint for stat in remote.list("_index/")}
+    (one.tier / key).write_bytes(b"FIRST")
+    wrong = repair(one.ds)
+    assert (wrong.stored, "not what the index describes" in wrong.findings[0]) == ([], True)
+    (one.tier / key).write_bytes(b"first")
+    assert repair(one.ds) == Repaired(stored=[RelPath(key)])
+    assert remote.get(key).data == b"first"
+    assert {stat.key: stat.fingerprint for stat in remote.list("_index/")} == index
+    assert (one.kinds(deep=True), two.kinds(deep=True)) == ([], [])
+
+
+def test_what_the_index_lost_is_found_and_listed_again(clients: Clients, remote: MemoryRemote) -> None:
+    """Also by a client that has only the metadata: the object has the bytes that were agreed on."""
+    one, two = clients
+    lost = [f"{STATE}/1/raw", f"{STATE}/latest"]
+    drop_from_index(remote, *lost)
+    for client in clients:
+        assert [kind for kind in client.kinds() if kind != "partition_differs"] == ["unlisted"] * 2
+    assert repair(two.ds) == Repaired(listed=[RelPath(rel) for rel in lost])
+    assert (one.kinds(deep=True), two.kinds(deep=True)) == ([], [])
+    for client in clients:
+        assert pull(client.ds, full=True).findings == []
+    assert (two.tier / lost[0]).read_bytes() == b"first"
+    check_lists(remote)
+
+
+def test_what_was_deleted_or_changed_is_not_listed_again(clients: Clients, remote: MemoryRemote) -> None:
+    """An object that is gone or has other bytes, and a path that is marked here, stay as they are."""
+    one, two = clients
+    drop_from_index(remote, f"{STATE}/1/raw", f"{STATE}/1/metadata.yaml", f"{STATE}/2/raw")
+    remote.delete(f"{STATE}/1/raw")
+    remote.put(f"{STATE}/1/metadata.yaml", b"x" * remote.head(f"{STATE}/1/metadata.yaml").size_bytes)
+    mark(two.ds, f"{STATE}/2/raw")
+    assert repair(two.ds) == Repaired()
+    assert repair(one.ds) == Repaired(listed=[RelPath(f"{STATE}/2/raw")])
+    with pytest.raises(ConfigError, match="is a directory"):
+        repair(replace(one.ds, remote=None))
 
 
 def test_another_object_is_found(clients: Clients, remote: MemoryRemote) -> None:

@@ -7,6 +7,7 @@ import click
 from mire.cli.face import common_options, emit, facts, open_datastore, plain, size_text, sync_progress
 
 if TYPE_CHECKING:
+    from mire.flow.repair import Repaired
     from mire.model.verify import Verified
 
 _DAMAGED = 7
@@ -15,18 +16,34 @@ _DAMAGED = 7
 @click.command("verify", short_help="Compare index, cache and content.")
 @click.option("--deep", is_flag=True, help="Look for every object at the remote, not only for those that are not here.")
 @click.option("--local", "is_local", is_flag=True, help="Only compare what is here; ask the remote nothing.")
+@click.option("--repair", "is_repair", is_flag=True, help="First store and list again what this cache has a copy of.")
 @common_options
-def command(deep: bool, is_local: bool) -> None:
+def command(deep: bool, is_local: bool, is_repair: bool) -> None:
     """Compare the index with the cache, content with what was recorded, and objects with the index.
 
     Every file here is read. Nothing is changed, here or at the remote. Exit 7 when something is damaged; each finding
     says what to do. In a datastore that is a directory, content is compared with its metadata.
+
+    With --repair, an object that the index names and the store lost is stored again from the cache, if the bytes here
+    are those the index describes; and a path that the index lost is listed again, if its object has the bytes that were
+    agreed on. Nothing is replaced or removed. It takes the global lock, and looks deeply afterwards.
     """
+    from mire.errors import InputError
+    from mire.flow.repair import repair
     from mire.flow.verify import verify
 
+    if is_repair and is_local:
+        raise InputError("--repair needs the remote: leave out --local")
     ds = open_datastore()
-    done = verify(ds, deep=deep, is_local=is_local, watch=sync_progress())
-    emit("verify", _document(done), lambda: _text(done, has_remote=ds.remote is not None, is_local=is_local))
+    repaired = repair(ds, watch=sync_progress()) if is_repair else None
+    done = verify(ds, deep=deep or is_repair, is_local=is_local, watch=sync_progress())
+    document = {**_document(done), "repaired": None if repaired is None else _repaired_document(repaired)}
+    lines = [] if repaired is None else _repaired_lines(repaired)
+    emit(
+        "verify",
+        document,
+        lambda: "\n".join([*lines, _text(done, has_remote=ds.remote is not None, is_local=is_local)]),
+    )
     if done.is_damaged:
         raise click.exceptions.Exit(_DAMAGED)
 
@@ -53,6 +70,18 @@ def _document(done: "Verified") -> dict[str, Any]:
             for finding in done.findings
         ],
     }
+
+
+def _repaired_document(repaired: "Repaired") -> dict[str, Any]:
+    return {"stored": repaired.stored, "listed": repaired.listed, "findings": repaired.findings}
+
+
+def _repaired_lines(repaired: "Repaired") -> list[str]:
+    return [
+        *(plain(f"stored again: {rel}") for rel in repaired.stored),
+        *(plain(f"listed again: {rel}") for rel in repaired.listed),
+        *(plain(f"note: {finding}") for finding in repaired.findings),
+    ]
 
 
 def _text(done: "Verified", *, has_remote: bool, is_local: bool) -> str:

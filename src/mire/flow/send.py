@@ -69,6 +69,11 @@ def intend(place: Place, objects: Mapping[RelPath, Stat]) -> None:
     place.state.set_facts({f"{_INTENT}{rel}": _text(stat) for rel, stat in objects.items()})
 
 
+def is_intended(place: Place, rel: RelPath) -> bool:
+    """Whether a push of ours was about to delete the object of a path."""
+    return place.state.fact(f"{_INTENT}{rel}") is not None
+
+
 def intended(place: Place, rel: RelPath) -> bool:
     """Whether the object of a path is still the one that a push of ours was about to delete."""
     text = place.state.fact(f"{_INTENT}{rel}")

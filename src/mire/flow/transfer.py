@@ -107,7 +107,7 @@ class _Content:
         """Whether an object has these bytes; a large one is read only if it could."""
         if self.data is not None or found.stat.size_bytes != self.size_bytes:
             return found.data is not None and found.data == self.data
-        return _hash_of(found.chunks) == self.sha256()
+        return hash_of(found.chunks) == self.sha256()
 
     def put(self, remote: Remote, key: str, condition: Condition, writer: str) -> Stored | Refused | Unknown:
         """Store the bytes under a condition."""
@@ -125,7 +125,8 @@ def _content(path: str, size_bytes: int) -> _Content:
     return _Content(path, data, len(data))
 
 
-def _hash_of(chunks: Iterator[bytes]) -> str:
+def hash_of(chunks: Iterator[bytes]) -> str:
+    """The SHA-256 of pieces, one after the other."""
     digest = hashlib.sha256()
     for chunk in chunks:
         digest.update(chunk)

@@ -17,9 +17,11 @@ from mire.flow.datastore import Datastore
 from mire.flow.index import IndexParts, fetch_index
 from mire.flow.local import Marks, mark_of, marks_of
 from mire.flow.place import Place, open_place
+from mire.flow.send import is_intended
 from mire.flow.within import Watch, within_timeout
 from mire.model.base import BaseRow
 from mire.model.index import Damaged, Entry
+from mire.model.names import RelPath
 from mire.model.verify import Finding, Verified
 from mire.plan.verify import (
     Content,
@@ -32,6 +34,7 @@ from mire.plan.verify import (
     path_finding,
     shard_findings,
     state_of,
+    unlisted_finding,
 )
 from mire.wire.layout import DATA, METADATA, RAW
 from mire.wire.manifest import MANIFEST
@@ -51,9 +54,11 @@ def verify(ds: Datastore, *, deep: bool = False, is_local: bool = False, watch: 
         parts = None if place is None or is_local else fetch_index(place, with_copies=True)
         if parts is not None:
             _check_parts(parts, done)
-        _Cache(ds, place, parts, done).check()
+        cache = _Cache(ds, place, parts, done)
+        cache.check()
         if place is not None and parts is not None:
             _check_objects(place, parts, done, is_deep=deep)
+            _check_unlisted(place, cache.unlisted, done)
     return done
 
 
@@ -68,6 +73,8 @@ class _Cache:
         self._tree = Tree(ds.tier, _skipping(ds), check_rel)
         pending = None if place is None else place.state.pending()
         self._marks = Marks(generation=0, by_path={}) if pending is None else marks_of(pending)
+        self.unlisted: list[BaseRow] = []
+        """What was agreed on, and the index does not name."""
         self._is_bulk = pending is not None and (pending.is_bulk or not pending.is_known)
 
     def check(self) -> None:
@@ -103,6 +110,8 @@ class _Cache:
         if reason is not None:
             self._done.findings.append(entry_finding(rel, reason))
             return
+        if row is not None and entry is None and self._index is not None:
+            self.unlisted.append(row)
         content = self._hashed(rel) if is_here else None
         if is_here and content is None:
             return
@@ -197,6 +206,24 @@ def _vouched(parts: IndexParts) -> dict[str, str]:
     """The partitions that a reader believes, by fingerprint."""
     proof = None if parts.meta.meta is None else parts.meta.meta.proof
     return dict(proof.shards) if proof is not None and parts.is_proven else {}
+
+
+def _check_unlisted(place: Place, rows: list[BaseRow], done: Verified) -> None:
+    """Tell what was deleted, or is about to be, from what only the index lost."""
+    marks = marks_of(place.state.pending())
+
+    def is_there(row: BaseRow) -> bool:
+        try:
+            return place.remote.head(row.rel).size_bytes == row.size_bytes
+        except NotFoundError:
+            return False
+
+    doubtful = [
+        row for row in rows if mark_of(place.ds, row.rel, marks) is None and not is_intended(place, RelPath(row.rel))
+    ]
+    for row, is_dropped in pool.run(is_there, doubtful, at_once=place.ds.sync.pull_concurrency):
+        done.objects += 1
+        done.findings += [unlisted_finding(row.rel)] if is_dropped else []
 
 
 def _check_objects(place: Place, parts: IndexParts, done: Verified, *, is_deep: bool) -> None:

@@ -15,6 +15,7 @@ FindingKind = Literal[
     "metadata",
     "bad_entry",
     "dangling",
+    "unlisted",
     "object_differs",
     "shard_missing",
     "shard_unreadable",

@@ -114,19 +114,31 @@ def object_finding(rel: str, entry: Entry, size_bytes: int | None, *, is_here: b
     """An object that is not there, or not the one the index describes."""
     if size_bytes == entry.size_bytes:
         return None
-    what = "the copy in this cache is the last one: keep it" if is_here else "ask who else has a copy"
+    what = "the copy in this cache may be the last one: keep it" if is_here else "ask who else has a copy"
     if size_bytes is None:
         return Finding(
             kind="dangling",
             path=rel,
             message=f"{shown(rel)} is in the index, but its object is not there",
-            remedy=f"{what}; whoever writes the path again heals it",
+            remedy=f"{what}; 'mire verify --repair' stores it again from such a copy, and so does writing the path",
         )
     return Finding(
         kind="object_differs",
         path=rel,
         message=f"the object of {shown(rel)} has {size_bytes} bytes, the index says {entry.size_bytes}",
         remedy=f"look again in a minute, somebody may be replacing it; else {what}",
+    )
+
+
+def unlisted_finding(rel: str) -> Finding:
+    """A path that was agreed on, and that the index no longer names although its object is there."""
+    return Finding(
+        kind="unlisted",
+        path=rel,
+        message=f"{shown(rel)} is no longer in the index, but its object is there: a program dropped it, or died while"
+        " deleting it",
+        remedy="'mire verify --repair' lists it again; if it should be gone, whoever deleted it pushes again, or"
+        " delete the object in the store",
     )
 
 
