@@ -113,12 +113,13 @@ def test_reading_asks_the_remote_nothing(pair: Pair, server: S3Server) -> None:
         ["usage"],
         ["log"],
         ["status"],
+        ["kept"],
         ["verify", "--local"],
     )
     for line in reads:
         assert two(*line).code == 0, line
         assert server.counts() == {}, line
-    for line in reads[:-1]:
+    for line in reads[:-2]:
         assert two(*line, "--max-age", "3600").code == 0, line
     assert server.counts() == {}
     one.put("2")
@@ -236,7 +237,12 @@ def test_ours_wins_when_we_say_so(split: Pair) -> None:
     """After push --ours the other one pulls our version."""
     one, two = split
     assert len(one("push", "--ours", "--dry-run", "--json").document["sent"]) == 2
-    assert one("push", "--ours", "--json").document["conflicts"] == []
+    done = one("push", "--ours")
+    assert (done.code, done.out.count(b"ours won: ")) == (0, 2)
+    kept = one("kept", "--json").document["kept"]
+    assert [item["path"].removeprefix(STATE) for item in kept] == ["/2/metadata.yaml", "/2/raw"]
+    assert Path(kept[1]["file"]).read_text() == "theirs"
+    assert f"theirs is kept in  {kept[1]['file']}" in done.out.decode()
     assert two.get("--max-age", "0").out == b"ours"
 
 
@@ -248,6 +254,27 @@ def test_theirs_wins_when_we_say_so(split: Pair) -> None:
     assert kept == {"ours"}
     assert one.get().out == b"theirs"
     assert one("push").out == b"nothing to push\n"
+
+
+def test_kept_versions_are_listed_and_removed(split: Pair) -> None:
+    """A version that is in its place by now goes by itself; others go when somebody says so, with their directories."""
+    one, _ = split
+    one("pull")
+    assert {Path(item["file"]).read_text() for item in one("kept", "--json").document["kept"][1:]} == {"theirs"}
+    one("pull", "--theirs")
+    kept = one("kept", "--json").document["kept"]
+    assert [Path(item["file"]).read_text() for item in kept if item["path"].endswith("raw")] == ["ours"]
+    assert b"mire kept" in one("status").out
+    raw = f"{STATE}/2/raw"
+    assert one("kept", "--remove", raw, "--dry-run").out.startswith(b"would remove ")
+    assert [item["path"] for item in one("kept", "--remove", raw, "--json").document["removed"]] == [raw]
+    assert one("kept", "--remove", raw).code == 3
+    assert len(one("kept", "--remove", "data", "--json").document["removed"]) == 1
+    assert one("kept").out == b"nothing is kept\n"
+    cache = Path(one("status", "--json").document["cache"]["path"])
+    assert list((cache / "_index/mire-conflicts").iterdir()) == []
+    for line in (["--remove"], ["--remove", "x", "--all"], ["x"], ["--dry-run"]):
+        assert one("kept", *line).code == 2
 
 
 def test_one_model_is_pulled_alone(pair: Pair) -> None:

@@ -37,6 +37,7 @@ COMMANDS = (
     "pull",
     "sync",
     "hydrate",
+    "kept",
     "retain",
     "prune",
     "hold",

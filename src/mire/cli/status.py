@@ -100,7 +100,7 @@ def _cache_facts(cache: "CacheStatus", there: "RemoteStatus | None") -> Facts:
         ("index", index),
         ("not pushed", _dirty_text(cache)),
         ("content at the remote", f"{count(cache.unhydrated, 'file')}, {size_text(cache.unhydrated_bytes)}"),
-        ("kept versions", f"{len(cache.kept)} of conflicts, e.g. {cache.kept[0]}" if cache.kept else None),
+        ("kept versions", f"{len(cache.kept)} of conflicts: 'mire kept' lists them" if cache.kept else None),
     ]
     if there is not None:
         shown += [("ahead", there.ahead), ("behind", there.behind), ("in conflict", there.conflicts)]

@@ -34,6 +34,7 @@ def pushed_document(ds: "Datastore", done: "Pushed") -> dict[str, Any]:
         "sent": list(done.uploaded),
         "removed": list(done.removed),
         "conflicts": conflicts_document(ds, done.conflicts),
+        "resolved": conflicts_document(ds, done.resolved),
         "findings": list(done.findings),
     }
 
@@ -67,6 +68,9 @@ def pushed_text(ds: "Datastore", done: "Pushed", *, told: "Sequence[Conflict]" =
     if not done.count and not done.conflicts and not done.findings:
         head = "nothing to push"
     shown = [*_paths("send", done.uploaded), *_paths("remove", done.removed)] if done.is_dry_run else []
+    for each in done.resolved if not done.is_dry_run else ():
+        kept = [] if each.theirs is None else [plain(f"  theirs is kept in  {each.theirs}")]
+        shown += [plain(f"ours won: {each.rel}"), *kept]
     known = {each.rel for each in told}
     again = [each for each in done.conflicts if each.rel in known]
     if again:

@@ -15,7 +15,7 @@ from typing import Literal
 from mire.edge import clock, files, pool, staging, walk
 from mire.edge.files import Written
 from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoundError, RemoteError, shown
-from mire.flow.conflict import Conflict, keep_ours, why_of
+from mire.flow.conflict import Conflict, drop_kept, keep_ours, why_of
 from mire.flow.local import Here, Marks, agreed_row, mark_of, marks_of
 from mire.flow.place import Place, staging_dir
 from mire.flow.transfer import download
@@ -161,6 +161,9 @@ def _put_in_place(place: Place, arrived: Sequence[tuple[Step, str, Written]], do
         rows = [_placed_row(place, step, written) for step, written in placed]
     staging.sync_dirs(directories)
     place.state.agree(rows)
+    for step, written in placed:
+        if step.is_ours_kept:
+            drop_kept(place, step.rel, written.sha256)
     done.written += [step.rel for step, _ in placed]
 
 

@@ -7,19 +7,15 @@ Keeps: without being told to, the remote is not asked; nothing is changed.
 
 import os
 from dataclasses import dataclass
-from typing import Final
 
-from mire.edge import files
 from mire.edge.tree import Tree
 from mire.flow.age import pulled_ms
 from mire.flow.datastore import Datastore
 from mire.flow.exchange import pull_now, push_now
+from mire.flow.kept import list_kept
 from mire.flow.lock import inspect_locks
 from mire.flow.mark import open_cache_state, pending_marks
 from mire.flow.place import view_of
-from mire.wire.relpath import INDEX_DIR
-
-_KEPT: Final = f"{INDEX_DIR}/mire-conflicts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +67,11 @@ def look_at_cache(ds: Datastore) -> CacheStatus:
         is_bulk=pending.is_bulk or not pending.is_known,
         unhydrated=len(missing),
         unhydrated_bytes=sum(missing),
-        kept=tuple(_kept(ds)),
+        kept=tuple(each.path for each in list_kept(ds)),
         generation=None if generation is None else int(generation),
         commit_seq=int(seq) if seq is not None and generation == "2" else None,
         pulled_ms=pulled_ms(ds),
     )
-
-
-def _kept(ds: Datastore) -> list[str]:
-    root = os.path.join(ds.base, _KEPT)
-    return [os.path.join(root, rel) for rel, _ in Tree(root, lambda _: False).files()] if files.is_dir(root) else []
 
 
 def look_at_remote(ds: Datastore) -> RemoteStatus:

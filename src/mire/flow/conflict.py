@@ -2,7 +2,8 @@
 
 Owns: where the version that is not in its place is kept.
 Must not know: which side wins.
-Keeps: a kept version has a place of its own, by its content, so that no later one takes it; nothing is kept twice.
+Keeps: a kept version has a place of its own, by its content, so that no later one takes it; nothing is kept twice, and
+nothing that is in its place.
 """
 
 import os
@@ -12,6 +13,7 @@ from typing import Final
 from mire.edge import files, staging
 from mire.edge.tree import hash_file
 from mire.errors import RemoteError, shown
+from mire.flow.datastore import Datastore
 from mire.flow.local import tier_path
 from mire.flow.place import Place, staging_dir
 from mire.flow.transfer import download
@@ -76,5 +78,19 @@ def keep_ours(place: Place, rel: RelPath) -> str:
     return path
 
 
+def drop_kept(place: Place, rel: RelPath, sha256: str | None) -> None:
+    """Remove a kept version whose bytes are in their place by now."""
+    if sha256 is not None:
+        path = _path(place, rel, sha256)
+        files.remove_file(path)
+        parts = f"{sha256[:_DIGITS]}/{rel}".split("/")[:-1]
+        files.remove_empty([os.path.join(kept_dir(place.ds), *parts[:end]) for end in range(1, len(parts) + 1)])
+
+
+def kept_dir(ds: Datastore) -> str:
+    """Where kept versions are, each below a part of its hash."""
+    return os.path.join(ds.base, _DIRECTORY)
+
+
 def _path(place: Place, rel: RelPath, sha256: str) -> str:
-    return os.path.join(place.ds.base, _DIRECTORY, sha256[:_DIGITS], rel)
+    return os.path.join(kept_dir(place.ds), sha256[:_DIGITS], rel)

@@ -14,7 +14,7 @@ from typing import Final
 from mire.errors import MireError, NotFoundError
 from mire.flow.apply import Action, Pulled, Step, bring, let_go
 from mire.flow.catalog import note_paths
-from mire.flow.conflict import Conflict, keep_theirs, why_of
+from mire.flow.conflict import Conflict, drop_kept, keep_theirs, why_of
 from mire.flow.datastore import Datastore
 from mire.flow.deleted import Deleted, load_deleted, repeat_deletions
 from mire.flow.delta import Delta, now_ms
@@ -199,6 +199,7 @@ def _clash(place: Place, step: Step, done: Pulled) -> None:
             why = f"{why}; theirs could not be kept: {error.message}"
     if kept is not None and step.here.value is not None and step.here.value.sha256 == kept.sha256:
         place.state.agree([_agreed(step)])
+        drop_kept(place, step.rel, kept.sha256)
     else:
         done.conflicts.append(Conflict(rel=step.rel, why=why, theirs=None if kept is None else kept.path))
 
