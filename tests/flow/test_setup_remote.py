@@ -14,6 +14,7 @@ import yaml
 
 import mire
 from mire.errors import ConflictError, FormatError, InputError, LockTimeoutError, RemoteError
+from mire.flow.mark import mark
 from mire.flow.prospect import Wish, examine
 from mire.flow.setup_remote import SetUp, set_up
 from mire.testing.faults import Fail
@@ -256,15 +257,101 @@ def test_pointing_a_repository_elsewhere_does_not_take_its_cache_along(filled: P
     assert refused.value.kind == "cache_in_use"
 
 
-def test_one_remote_is_not_moved_to_another(filled: Path, url: str, tmp_path: Path) -> None:
-    """A repository that syncs already is left alone; the same store again only changes settings."""
+def test_the_same_store_again_only_changes_settings(filled: Path, url: str) -> None:
+    """Nothing is carried, and the cache stays where it is."""
     run(filled, url)
-    assert run(filled, url, hydrate="full").is_switched
+    done = run(filled, url, hydrate="full")
+    assert (done.is_switched, done.carried.copied, done.old_cache) == (True, 0, None)
     assert "hydrationStrategy" in (filled / ".swamp.yaml").read_text()
-    (tmp_path / "share").mkdir()
-    with pytest.raises(ConflictError) as refused:
-        run(filled, f"cached:{tmp_path / 'share'}")
-    assert refused.value.kind == "has_remote"
+
+
+@pytest.fixture
+def peer(tmp_path: Path) -> Path:
+    """Another repository."""
+    path = tmp_path / "peer"
+    path.mkdir()
+    with mire.open(path) as store:
+        store.model("svc", "web-3").put("state", "x")
+    return path
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Path:
+    """A directory to move to."""
+    path = tmp_path / "share"
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_repository_moves_from_one_remote_to_another(
+    filled: Path,
+    peer: Path,
+    url: str,
+    s3_server: S3Server,
+    share: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    died: bool,
+) -> None:
+    """Everything is there, content that was never read and changes that were not pushed too; the old store stays."""
+    run(filled, url)
+    run(peer, url)
+    with mire.open(peer) as store:
+        store.model("svc", "web-2").put("state", "from a peer")
+    with mire.open(filled) as store:
+        mark(store.datastore, str(Path(store.datastore.tier) / STATE / "2/raw"))
+    before = published(s3_server)
+    if died:
+        monkeypatch.setattr("mire.flow.setup_remote.finish_move", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            run(filled, f"cached:{share}")
+    else:
+        done = run(filled, f"cached:{share}")
+        assert (done.is_switched, Path(done.old_cache or "").is_dir()) == (True, True)
+    assert carried(share) == before == published(s3_server)
+    with mire.open(filled) as store:
+        cache = Path(store.datastore.base)
+        assert store.model("svc", "web-2").get("state").text() == "from a peer"
+        store.model("svc", "web-1").put("state", "three")
+    assert (share / STATE / "3/raw").read_text() == "three"
+    assert published(s3_server) == before
+    assert sorted(path.name.partition(".")[2][:4] for path in cache.parent.glob(f"{cache.name}*")) == ["", "was-"]
+
+
+def test_a_move_to_another_remote_can_be_interrupted(
+    filled: Path, url: str, share: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the settings are switched the repository syncs with the remote it had; the second run goes on."""
+    run(filled, url)
+    with monkeypatch.context() as patch:
+        patch.setattr("mire.flow.setup_remote._switch", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            run(filled, f"cached:{share}")
+    with mire.open(filled) as store:
+        assert str(store.datastore.remote and store.datastore.remote.properties.name).startswith("s3://")
+        store.model("svc", "web-1").put("state", "three")
+    prospect = examine(str(filled), Wish(url=f"cached:{share}"))
+    assert (prospect.is_moving, prospect.is_resumed) == (True, True)
+    assert set_up(prospect).is_switched
+    with mire.open(filled) as store:
+        assert store.model("svc", "web-1").get("state").text() == "three"
+        assert carried(Path(store.datastore.base)) == carried(share)
+
+
+def test_a_repository_that_is_not_in_step_does_not_move(
+    filled: Path, peer: Path, url: str, s3_server: S3Server, share: Path
+) -> None:
+    """What the old remote lists and does not have is told, and nothing is switched."""
+    run(filled, url, hydrate="lazy")
+    key = f"p/{STATE}/1/raw"
+    run(peer, url)
+    s3_server.delete(BUCKET, key)
+    done = run(peer, f"cached:{share}")
+    assert (done.is_switched, "object is not there" in done.findings[0]) == (False, True)
+    assert carried(share) == {}
+    with mire.open(peer) as store:
+        assert store.model("svc", "web-1").get("state").text() == "two"
 
 
 def test_a_run_that_failed_goes_on(filled: Path, url: str, s3_server: S3Server) -> None:

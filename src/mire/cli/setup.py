@@ -43,7 +43,8 @@ def command(
 
     The store is proved as by 'mire doctor'. The data of the repository is copied into a local cache and published,
     what is there is fetched, and only then the settings are switched; the old data stays where it is. Interrupted, it
-    goes on when it is run again.
+    goes on when it is run again. A repository that syncs with another remote is moved in the same way, after everything
+    of it was brought here.
     """
     from mire.errors import InputError
     from mire.flow.prospect import Wish, examine
@@ -124,6 +125,7 @@ def _document(done: "SetUp") -> dict[str, Any]:
     return {
         "switched": done.is_switched,
         "cache": done.ds.base,
+        "oldCache": done.old_cache,
         "copied": done.carried.copied,
         "copiedBytes": done.carried.size_bytes,
         "push": pushed_document(done.ds, done.pushed),
@@ -152,6 +154,8 @@ def _text(found: "Prospect", done: "SetUp") -> str:
             lines.append("(--ours or --theirs decides for all of them)")
         return "\n".join(lines)
     lines.append(plain(f"the repository uses {found.name} now"))
+    if done.old_cache is not None:
+        lines.append(plain(f"the old remote and its cache stay ({done.old_cache}): remove them when you are sure"))
     target = found.former.target
     if isinstance(target, Filesystem) and found.files_here:
         lines.append(plain(f"the old data stays in {target.path}: remove it when you are sure"))

@@ -20,6 +20,7 @@ from mire.errors import ConfigError, ConflictError, MissingBucketError, RemoteEr
 from mire.flow.backend import find_backend, open_remote, settings_of
 from mire.flow.control import check_remote_marker, fetch_datastore_record
 from mire.flow.datastore import Datastore, Located
+from mire.flow.moving import finish_move, moving_dir
 from mire.flow.sync import Sync
 from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Host
@@ -32,13 +33,18 @@ _STRANGERS = ("credentials", "expired_token")
 """Refusals of us, not of one key: waiting for the network would not help."""
 
 
-def open_cached(found: Located, *, host: Host | None, create: bool) -> Datastore:
-    """The datastore of a repository that names a remote."""
+def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: bool = False) -> Datastore:
+    """The datastore of a repository that names a remote; `is_moving`: with a cache beside that of its former one."""
     config = found.config
     assert isinstance(config.target, Extension)  # noqa: S101 - chosen by the caller
     remote = Retrying(Traced(_opened(found)))
+    view = Prefixed(remote, config.namespace) if config.namespace else remote
     base = cache_dir(config)
-    check_owner(base, Prefixed(remote, config.namespace) if config.namespace else remote)
+    if is_moving:
+        base = moving_dir(base)
+    else:
+        finish_move(base, view.properties.name)
+    check_owner(base, view)
     files.make_dirs(base)
     return Datastore(
         repo_dir=found.repo_dir,

@@ -2,7 +2,7 @@
 
 Owns: what must be true before anything is carried over, and the settings as they will be.
 Must not know: how a store is proved, how files are copied or synced.
-Keeps: a store that cannot be trusted, a namespace of somebody else, a cache of another remote: each is refused here.
+Keeps: a store that cannot be trusted, a namespace of somebody else: each is refused here.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mire.edge import clock, files, process
 from mire.edge.lockdir import LockDir
-from mire.errors import ConfigError, ConflictError, DeniedError, InputError, NotFoundError, RemoteError, shown
+from mire.errors import ConfigError, DeniedError, InputError, NotFoundError, RemoteError, shown
 from mire.flow.cached import open_cached
 from mire.flow.carry import has_journal, list_files
 from mire.flow.claim import check_claim, fetch_claim
@@ -58,6 +58,8 @@ class Prospect:
     index: IndexSummary
     files_here: int
     bytes_here: int
+    is_moving: bool = False
+    """Whether it syncs with another remote now."""
     is_resumed: bool = False
     """Whether an earlier run was interrupted."""
     notes: tuple[str, ...] = ()
@@ -65,7 +67,8 @@ class Prospect:
     @property
     def is_joining(self) -> bool:
         """Whether others have data there that is not ours yet."""
-        return self.index.entries > 0 and isinstance(self.former.target, Filesystem) and not self.is_resumed
+        is_new = self.is_moving or isinstance(self.former.target, Filesystem)
+        return self.index.entries > 0 and is_new and not self.is_resumed
 
 
 def examine(repo_dir: str, wish: Wish) -> Prospect:
@@ -73,12 +76,13 @@ def examine(repo_dir: str, wish: Wish) -> Prospect:
     former = _former(repo_dir, wish)
     checked = _checked(repo_dir, wish)
     located = Located(repo_dir=repo_dir, is_initialized=True, config=_config(former, checked, wish))
-    _check_former(former, located, checked.name)
-    ds = open_cached(located, host=None, create=False)
+    is_moving = _is_elsewhere(former, located, checked.name)
+    ds = open_cached(located, host=None, create=False, is_moving=is_moving)
     _check_store(ds, former)
     with open_place(ds) as place:
         index = summary_of(fetch_index(place))
-    rels = _files_of(former, repo_dir)
+    source = source_of(former, repo_dir, is_moving=is_moving)
+    rels = [] if source is None else [os.path.join(source.tier, rel) for rel in list_files(source)[0]]
     return Prospect(
         located=located,
         former=former,
@@ -87,6 +91,7 @@ def examine(repo_dir: str, wish: Wish) -> Prospect:
         index=index,
         files_here=len(rels),
         bytes_here=sum(files.size_of(path) or 0 for path in rels),
+        is_moving=is_moving,
         is_resumed=has_journal(ds),
         notes=(*checked.notes, *_notes(wish, index)),
     )
@@ -137,18 +142,13 @@ def _config(former: Config, checked: Checked, wish: Wish) -> Config:
     )
 
 
-def _check_former(former: Config, located: Located, name: str) -> None:
-    """Refuse a repository that syncs with another remote already."""
+def _is_elsewhere(former: Config, located: Located, name: str) -> bool:
+    """Whether a repository syncs with another remote, or another part of this one."""
     if not isinstance(former.target, Extension):
-        return
+        return False
     was = open_cached(replace(located, config=former), host=None, create=False)
     namespace = located.config.namespace
-    if view_of(was).properties.name != (f"{name}/{namespace}" if namespace else name):
-        raise ConflictError(
-            f"the repository already syncs with {view_of(was).properties.name}, and moving from one remote to another"
-            f" is not there yet: make a new repository for {name}",
-            kind="has_remote",
-        )
+    return view_of(was).properties.name != (f"{name}/{namespace}" if namespace else name)
 
 
 def _check_store(ds: Datastore, former: Config) -> None:
@@ -160,8 +160,11 @@ def _check_store(ds: Datastore, former: Config) -> None:
         check_claim(fetch_claim(ds.remote, ds.config.namespace), former.repo_id or "")
 
 
-def directory_of(former: Config, repo_dir: str) -> Datastore | None:
+def source_of(former: Config, repo_dir: str, *, is_moving: bool) -> Datastore | None:
     """The datastore the data is carried from; None when there is none, or nothing in it."""
+    if is_moving:
+        located = Located(repo_dir=repo_dir, is_initialized=True, config=former)
+        return open_cached(located, host=None, create=False)
     if not isinstance(former.target, Filesystem):
         return None
     path = former.target.path
@@ -179,11 +182,6 @@ def directory_of(former: Config, repo_dir: str) -> Datastore | None:
         may_initialize=False,
         read_only_reason=check_marker(path),
     )
-
-
-def _files_of(former: Config, repo_dir: str) -> list[str]:
-    source = directory_of(former, repo_dir)
-    return [] if source is None else [os.path.join(source.tier, rel) for rel in list_files(source)[0]]
 
 
 def _notes(wish: Wish, index: IndexSummary) -> list[str]:

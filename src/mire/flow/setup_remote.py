@@ -16,13 +16,15 @@ from mire.edge import clock, files
 from mire.edge.remote import Absent, Unknown
 from mire.errors import InputError, NotFoundError, shown
 from mire.flow.backend import WITNESS
-from mire.flow.cached import open_cached
+from mire.flow.cached import cache_dir, open_cached
 from mire.flow.carry import Carried, carry, forget_journal
 from mire.flow.claim import claim_namespace
 from mire.flow.datastore import Datastore
 from mire.flow.exchange import pull_now, push_now
 from mire.flow.lock import hold_global
-from mire.flow.prospect import Prospect, directory_of
+from mire.flow.moving import finish_move
+from mire.flow.place import view_of
+from mire.flow.prospect import Prospect, source_of
 from mire.flow.pull import Conflict, Pulled
 from mire.flow.push import Pushed
 from mire.flow.within import Watch
@@ -44,6 +46,8 @@ class SetUp:
     carried: Carried
     pushed: Pushed = field(default_factory=Pushed)
     pulled: Pulled = field(default_factory=Pulled)
+    old_cache: str | None = None
+    """Where the cache of the former remote is now."""
 
     @property
     def conflicts(self) -> list[Conflict]:
@@ -60,16 +64,17 @@ def set_up(prospect: Prospect, *, ours: bool = False, theirs: bool = False, watc
     """Do it; run again after a crash, or after conflicts were dealt with, it goes on."""
     if ours and theirs:
         raise InputError("--ours and --theirs contradict each other: leave out one of the two")
-    ds = open_cached(prospect.located, host=None, create=False)
+    ds = open_cached(prospect.located, host=None, create=False, is_moving=prospect.is_moving)
     with ExitStack() as stack:
         claim_namespace(ds, prospect.former.repo_id or "")
         witness = _witness(ds)
         carried = Carried()
-        source = directory_of(prospect.former, prospect.located.repo_dir)
+        source = source_of(prospect.former, prospect.located.repo_dir, is_moving=prospect.is_moving)
         if source is not None:
+            settled = _settled(source, watch)
             # Whoever wrote there from now on would not be carried over.
-            stack.enter_context(hold_global(source))
-            carried = carry(source, ds, watch)
+            stack.enter_context(hold_global(replace(source, lifecycle=None)))
+            carried = settled or carry(source, ds, watch)
         done = SetUp(ds=ds, is_switched=False, carried=carried)
         if not done.conflicts and not done.findings:
             done = _exchange(ds, done, ours=ours, theirs=theirs, watch=watch)
@@ -77,7 +82,22 @@ def set_up(prospect: Prospect, *, ours: bool = False, theirs: bool = False, watc
             return done
         _switch(prospect, witness)
     forget_journal(ds)
-    return replace(done, is_switched=True)
+    if not prospect.is_moving:
+        return replace(done, is_switched=True)
+    was = finish_move(cache_dir(prospect.located.config), view_of(ds).properties.name)
+    return replace(done, is_switched=True, ds=open_cached(prospect.located, host=None, create=False), old_cache=was)
+
+
+def _settled(source: Datastore, watch: Watch | None) -> Carried | None:
+    """Bring a cache wholly in step with the remote it has; what stands in the way of that."""
+    if source.remote is None:
+        return None
+    pulled = pull_now(source, full=True, watch=watch)
+    pushed = push_now(source, watch=watch)
+    if not pulled.is_whole or not pushed.is_whole:
+        conflicts = {each.rel: each for each in (*pulled.conflicts, *pushed.conflicts)}
+        return Carried(conflicts=list(conflicts.values()), findings=[*pulled.findings, *pushed.findings])
+    return None
 
 
 def _witness(ds: Datastore) -> dict[str, str]:
