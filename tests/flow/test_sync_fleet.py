@@ -3,9 +3,11 @@
 import os
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from mire.wire.partition import partition_of
 from old_clients import august_index, august_push, migrate_index, old_index, old_push
 from sync_world import META, TYPE, Client, Hooked, World, body_at, data, latest
 
@@ -272,4 +274,35 @@ def test_a_shard_that_august_unlisted_is_listed_again(worlds: Callable[..., Worl
     one.write("logs/z", "more")
     one.push()
     assert "config/x" in world.index()
+    world.check()
+
+
+def test_a_kept_monolith_says_what_the_shards_say(worlds: Callable[..., World]) -> None:
+    """Who knows only the monolith sees every commit; those of peers that do not keep it with the next of ours."""
+    world = worlds(sharded=True)
+    one, other = world.client(), world.client()
+    one.ds = replace(one.ds, sync=replace(one.ds.sync, is_monolith_kept=True))
+
+    def check() -> None:
+        shown = {rel: entry["sha256"] for rel, entry in old_index(world.memory).items()}
+        assert shown == {rel: entry.sha256 for rel, entry in world.index().items()}
+
+    one.version("m", 1, "1")
+    one.push()
+    check()
+    one.version("m", 2, "2")
+    one.remove(data("m", version=1))
+    world.remote.take()
+    one.push()
+    check()
+    reads = [key for operation, key in world.remote.take() if operation.startswith("get") and key.startswith("_index/")]
+    touched = [f"_index/{partition_of(rel)}.json" for rel in (data("m"), latest("m"))]
+    assert sorted(reads) == sorted([META, *touched])
+    other.pull()
+    other.version("n", 1, "x")
+    other.push()
+    one.version("k", 1, "x")
+    one.push()
+    check()
+    assert other.pull().findings == []
     world.check()

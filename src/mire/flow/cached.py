@@ -102,12 +102,16 @@ def sync_settings(found: Located) -> SyncSettings:
         raise ConfigError(f"{found.config.origin}: hydrationStrategy is {strategy!r}: give lazy or full")
     if form not in ("dual", "sharded"):
         raise ConfigError(f"{found.config.origin}: index is {form!r}: give dual or sharded")
+    kept = target.config.get("dual")
+    if kept not in (None, "keep"):
+        raise ConfigError(f"{found.config.origin}: dual is {kept!r}: give keep, or leave it out")
     usual = SyncSettings()
     return SyncSettings(
         pull_concurrency=getattr(settings, "pull_concurrency", usual.pull_concurrency),
         push_concurrency=getattr(settings, "push_concurrency", usual.push_concurrency),
         is_lazy=strategy == "lazy",
         is_sharded=form == "sharded",
+        is_monolith_kept=kept == "keep",
     )
 
 

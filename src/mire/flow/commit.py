@@ -14,6 +14,7 @@ from typing import Final
 
 from mire.edge import clock, pool
 from mire.errors import ConflictError, FormatError
+from mire.flow.derived import refresh_monolith
 from mire.flow.monolith import remember_copy
 from mire.flow.place import META, MONOLITH, Place, shard_key
 from mire.flow.prove import prove
@@ -152,7 +153,10 @@ def _sharded(place: Place, changes: Changes, reading: Reading, again: Iterable[s
         is_new = before.tag is None and name not in known and not _has_rows(place, name)
         tags[name] = after.tag if is_new or (name in known and before.tag == known[name]) else None
     place.state.set_shard_tags(tags)
-    _list_shards(place, meta, touched, known)
+    counted, seq = _list_shards(place, meta, touched, known)
+    if place.ds.sync.is_monolith_kept:
+        upserts = {rel: entry for rel, entry in changes.upserts.items() if rel not in lost}
+        refresh_monolith(place, upserts, changes.removals.difference(lost), before=counted, after=seq)
     return Committed(lost=tuple(lost))
 
 
@@ -206,8 +210,11 @@ def _clean(place: Place, shards: Mapping[str, ShardSeen]) -> list[str]:
     ]
 
 
-def _list_shards(place: Place, meta: MetaSeen, touched: Collection[str], known: Iterable[str]) -> None:
-    """Count the commit, and list what was touched; what another client dropped from the list comes back, too."""
+def _list_shards(place: Place, meta: MetaSeen, touched: Collection[str], known: Iterable[str]) -> tuple[int, int]:
+    """Count the commit, and list what was touched; what another client dropped from the list comes back, too.
+
+    The count before and after it.
+    """
     for attempt in range(_TRIES):
         if not meta.is_sharded or meta.meta is None:
             raise damaged_index("its list of partitions went away")
@@ -225,7 +232,7 @@ def _list_shards(place: Place, meta: MetaSeen, touched: Collection[str], known: 
             if meta.is_same:
                 facts |= {"generation": "2", **meta_facts(MetaSeen(meta=wanted, tag=stored, is_same=True))}
             place.state.set_facts(facts)
-            return
+            return old.commit_seq or 0, seq
         _pause(attempt)
         meta = fetch_meta(place)
     raise _busy("the list of partitions")

@@ -44,6 +44,8 @@ class SyncSettings:
     """Whether content stays at the remote until it is asked for."""
     is_sharded: bool = False
     """Whether a store without an index gets the sharded form; the other one every client ever released can read."""
+    is_monolith_kept: bool = False
+    """Whether a sharded store also has a monolith, as a copy for programs that know nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
