@@ -1,32 +1,28 @@
 """The private state of a cache: the journal of marks and the base, in one SQLite file that no client syncs.
 
-Owns: which connections are open and idle; what a caller is told when the file turns out to be damaged.
+Owns: what a caller is told when the file turns out to be damaged.
 Must not know: what is recorded.
-Keeps: a connection is used by one caller at a time and never by a forked child; one whose file was replaced, or
-bound to another remote, is not used.
+Keeps: an idle connection whose file was replaced, or bound to another remote, is not used.
 """
 
-import atexit
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from mire.edge.base import Base
+from mire.edge.idle import Idle
 from mire.edge.journal import Journal
 from mire.edge.statefault import Broken, damaged
 from mire.edge.statefile import open_file, set_aside
 from mire.errors import MireError
 
-_IDLE_MAX = 8
-_guard = threading.Lock()
-_idle: list["State"] = []
-_inherited: list["State"] = []
-_owner_pid = os.getpid()
-
 
 class State(Journal, Base):
     """An open state: marks, base rows and facts. For one thread at a time; open another one for another."""
+
+
+_idle: Final[Idle[State]] = Idle()
 
 
 def state_path(cache: str) -> str:
@@ -42,7 +38,8 @@ def open_state(cache: str, identity: str) -> Iterator[State]:
     `state_damaged` says so: the next block finds a new one.
     """
     path = state_path(cache)
-    state = _taken(path, identity) or open_file(path, identity, State)
+    found = _idle.take(lambda each: (each.path, each.identity) == (path, identity), _is_good)
+    state = found or open_file(path, identity, State)
     try:
         yield state
     except Broken as broken:
@@ -51,52 +48,16 @@ def open_state(cache: str, identity: str) -> Iterator[State]:
     except BaseException:
         state.close()
         raise
-    _keep(state)
+    _idle.keep(state)
 
 
 def close_states(cache: str | None = None) -> None:
     """Close the idle connections to a cache's state, or all."""
-    with _guard:
-        _forget_inherited()
-        chosen = [state for state in _idle if cache is None or state.path == state_path(cache)]
-        _idle[:] = [state for state in _idle if state not in chosen]
-    for state in chosen:
-        state.close()
+    _idle.close(lambda state: cache is None or state.path == state_path(cache))
 
 
-def _taken(path: str, identity: str) -> State | None:
-    while True:
-        with _guard:
-            _forget_inherited()
-            found = next((state for state in reversed(_idle) if (state.path, state.identity) == (path, identity)), None)
-            if found is None:
-                return None
-            _idle.remove(found)
-        try:
-            if found.is_current:
-                return found
-        except (Broken, MireError):
-            pass  # opening it anew finds out what is wrong
-        found.close()
-
-
-def _keep(state: State) -> None:
-    with _guard:
-        _forget_inherited()
-        _idle.append(state)
-        surplus = _idle[:-_IDLE_MAX]
-        del _idle[:-_IDLE_MAX]
-    for each in surplus:
-        each.close()
-
-
-def _forget_inherited() -> None:
-    global _owner_pid  # noqa: PLW0603 - the one fact about this process
-    if _owner_pid != os.getpid():
-        # A child must not even close its parent's connections: that would drop the parent's locks on the file.
-        _inherited.extend(_idle)
-        _idle.clear()
-        _owner_pid = os.getpid()
-
-
-atexit.register(close_states)
+def _is_good(state: State) -> bool:
+    try:
+        return state.is_current
+    except (Broken, MireError):
+        return False  # opening it anew finds out what is wrong
