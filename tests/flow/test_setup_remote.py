@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 import mire
-from mire.errors import ConflictError, FormatError, InputError, LockTimeoutError, RemoteError
+from mire.errors import ConflictError, DeniedError, FormatError, InputError, LockTimeoutError, RemoteError
 from mire.flow.mark import mark
 from mire.flow.prospect import Wish, examine
+from mire.flow.pull import pull
+from mire.flow.push import push
 from mire.flow.setup_remote import SetUp, set_up
 from mire.testing.faults import Fail
 from mire.testing.s3server import Dialect, S3Server
@@ -245,6 +247,32 @@ def test_a_remote_named_for_once_has_a_cache_of_its_own(filled: Path, url: str, 
     with mire.open(filled) as store:
         assert not (Path(store.datastore.tier) / "data/svc/web-9").exists()
         assert store.model("svc", "web-1").get("state").text() == "two"
+
+
+def test_what_waits_in_the_cache_of_a_new_repository_is_found_again(tmp_path: Path, url: str, share: Path) -> None:
+    """The cache has the name of the repository from the beginning, so that a change made offline is not left behind."""
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    store = mire.open(fresh, datastore=f"cached:{share}")
+    share.rename(tmp_path / "away")
+    store.model("svc", "web-1").put("state", "offline")
+    (tmp_path / "away").rename(share)
+    with mire.open(fresh, datastore=f"cached:{share}") as again:
+        assert again.model("svc", "web-1").get("state").text() == "offline"
+        assert push(again.datastore).count > 0
+    assert (share / STATE / "1/raw").read_text() == "offline"
+
+
+def test_a_repository_without_an_id_is_only_read(filled: Path, url: str, share: Path) -> None:
+    """It would share a cache with all others that have none; the error says which line to add."""
+    run(filled, f"cached:{share}")
+    path = filled / ".swamp.yaml"
+    path.write_text("\n".join(line for line in path.read_text().splitlines() if not line.startswith("repoId")))
+    with mire.open(filled) as store:
+        pull(store.datastore)
+        assert store.model("svc", "web-1").get("state").text() == "two"
+        with pytest.raises(DeniedError, match="add a line repoId"):
+            store.model("svc", "web-1").put("state", "three")
 
 
 def test_pointing_a_repository_elsewhere_does_not_take_its_cache_along(filled: Path, url: str) -> None:

@@ -8,6 +8,7 @@ Keeps: opening asks the remote nothing: who only reads what is here needs no net
 import hashlib
 import os
 import threading
+from dataclasses import replace
 
 from mire.edge import clock, files, process
 from mire.edge.bound import bound_to
@@ -19,7 +20,7 @@ from mire.edge.traced import Traced
 from mire.errors import ConfigError, ConflictError, MissingBucketError, RemoteError, shown
 from mire.flow.backend import find_backend, open_remote, settings_of
 from mire.flow.control import check_remote_marker, fetch_datastore_record
-from mire.flow.datastore import Datastore, Located
+from mire.flow.datastore import Datastore, Located, create_repo, load_repo
 from mire.flow.moving import finish_move, moving_dir
 from mire.flow.sync import Sync
 from mire.model.config import Config, Extension, SyncSettings
@@ -37,7 +38,12 @@ def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: b
     """The datastore of a repository that names a remote; `is_moving`: with a cache beside that of its former one."""
     config = found.config
     assert isinstance(config.target, Extension)  # noqa: S101 - chosen by the caller
-    remote = Retrying(Traced(_opened(found)))
+    remote, sync = Retrying(Traced(_opened(found))), sync_settings(found)
+    if create and not found.is_initialized:
+        # The cache is found by the id: what waits in it must be found again.
+        create_repo(found.repo_dir)
+        repo = load_repo(found.repo_dir)
+        config = replace(config, repo_id=None if repo is None else repo.repo_id)
     view = Prefixed(remote, config.namespace) if config.namespace else remote
     base = cache_dir(config)
     if is_moving:
@@ -54,9 +60,25 @@ def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: b
         given_host=host,
         is_initialized=found.is_initialized,
         may_initialize=create,
+        read_only_reason=_why_read_only(found),
         remote=remote,
-        sync=sync_settings(found),
+        sync=sync,
         lifecycle=Sync(Gate(remote, config)),
+    )
+
+
+def _why_read_only(found: Located) -> str | None:
+    """Without an id several repositories would share one cache, and leave it with its marks when they get one."""
+    if found.config.repo_id is not None or not found.is_initialized:
+        return None
+    return no_repo_id()
+
+
+def no_repo_id() -> str:
+    """What to do about a settings file without an id."""
+    return (
+        f"{REPO_FILE} has no 'repoId', by which the cache of a repository is found: add a line"
+        f' repoId: "{clock.new_uuid()}"'
     )
 
 

@@ -5,12 +5,12 @@ Must not know: artifacts, records, what a lock says.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mire.edge import files, process
+from mire.edge import clock, files, process
 from mire.edge.lockdir import LockDir
 from mire.edge.lockplace import LockPlace
 from mire.edge.remote import Remote
@@ -24,7 +24,7 @@ from mire.plan.lock import parse_ancestry
 from mire.plan.route import tier_of
 from mire.wire.layout import FORMAT_MARKER, LOCAL_TIER, REPO_FILE
 from mire.wire.marker import BYTES_MAX, check_format
-from mire.wire.repo import RepoFile, decode_repo
+from mire.wire.repo import RepoFile, decode_repo, encode_new_repo
 
 if TYPE_CHECKING:
     from mire.flow.locked import Hold
@@ -168,8 +168,8 @@ def open_datastore(
 ) -> Datastore:
     """Open the datastore of a repository.
 
-    `create` lets the first write make a directory without `.swamp.yaml` a repository; `check=False` opens
-    one that cannot be used, to tell why.
+    `create` lets the first write make a directory without `.swamp.yaml` a repository (with a remote: opening it does);
+    `check=False` opens one that cannot be used, to tell why.
     """
     found = locate(repo_dir, flags=flags)
     repo_dir, config = found.repo_dir, found.config
@@ -197,6 +197,13 @@ def open_datastore(
         may_initialize=create,
         read_only_reason=check_marker(base) if check else None,
     )
+
+
+def create_repo(repo_dir: str, block: Mapping[str, Any] | None = None) -> None:
+    """Write the settings file of a new repository, unless there is one."""
+    # Create-only: of two processes that start here at once, one names the repository for both.
+    document = encode_new_repo(clock.new_uuid(), clock.now_instant(), block)
+    files.create_file(os.path.join(repo_dir, REPO_FILE), document)
 
 
 def load_repo(repo_dir: str) -> RepoFile | None:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mire.edge import clock, files, process
+from mire.edge import files, process
 from mire.edge.lockdir import LockDir
 from mire.errors import ConfigError, DeniedError, InputError, NotFoundError, RemoteError, shown
-from mire.flow.cached import open_cached
+from mire.flow.cached import no_repo_id, open_cached
 from mire.flow.carry import has_journal, list_files
 from mire.flow.claim import check_claim, fetch_claim
 from mire.flow.control import check_remote_marker
@@ -106,10 +106,7 @@ def _former(repo_dir: str, wish: Wish) -> Config:
             path=repo_dir,
         )
     if repo.repo_id is None:
-        raise ConfigError(
-            f"{REPO_FILE} has no 'repoId', by which the cache of a repository is found: add a line"
-            f' repoId: "{clock.new_uuid()}"'
-        )
+        raise ConfigError(no_repo_id())
     # What is replaced is the setting in the file, whatever counts before it just now.
     environ = {name: value for name, value in process.environ().items() if name != _VARIABLE}
     return resolve_config(repo_dir=repo_dir, repo=repo, environ=environ, flags=Flags(sync_timeout_s=wish.timeout_s))

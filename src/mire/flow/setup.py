@@ -10,14 +10,14 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mire.edge import clock, files, process
+from mire.edge import files, process
 from mire.errors import NotFoundError, shown
-from mire.flow.datastore import Datastore, check_marker, load_repo
+from mire.flow.datastore import Datastore, check_marker, create_repo, load_repo
 from mire.model.config import Extension, Filesystem, Target
 from mire.plan.address import parse_target
 from mire.plan.config import Flags, resolve_config
 from mire.wire.layout import DATA, LOCAL_TIER, REPO_FILE
-from mire.wire.repo import encode_new_repo, retarget_datastore
+from mire.wire.repo import retarget_datastore
 
 _ORIGIN = "--datastore"
 _LOCAL_DIRS = (
@@ -76,7 +76,7 @@ def init(repo_dir: str, *, datastore: str | None = None, allow_untrusted: bool =
     # Runtime data, secrets among it, does not belong into version control.
     files.create_file(os.path.join(repo_dir, LOCAL_TIER, ".gitignore"), b"*\n")
     if existing is None:
-        _write_new(path, block)
+        create_repo(repo_dir, block)
     elif changed is not None:
         files.write_file(path, [changed])
     return Initialized(
@@ -103,12 +103,7 @@ def ensure_initialized(ds: Datastore) -> None:
     """Before the first write: the settings file exists, so that every program sees a repository here."""
     path = os.path.join(ds.repo_dir, REPO_FILE)
     if not ds.is_initialized and not files.is_file(path):
-        _write_new(path, None)
-
-
-def _write_new(path: str, block: dict[str, Any] | None) -> None:
-    # Create-only: of two processes that start here at once, one names the repository for both.
-    files.create_file(path, encode_new_repo(clock.new_uuid(), clock.now_instant(), block))
+        create_repo(ds.repo_dir)
 
 
 def _checked(repo_dir: str, datastore: str, *, allow_untrusted: bool) -> Checked:
