@@ -254,6 +254,8 @@ def test_theirs_wins_when_we_say_so(split: Pair) -> None:
     assert kept == {"ours"}
     assert one.get().out == b"theirs"
     assert one("push").out == b"nothing to push\n"
+    files = one("status", "--json").document["cache"]["files"]
+    assert files == one("verify", "--local", "--json").document["here"]
 
 
 def test_kept_versions_are_listed_and_removed(split: Pair) -> None:

@@ -16,6 +16,7 @@ from mire.flow.kept import list_kept
 from mire.flow.lock import inspect_locks
 from mire.flow.mark import open_cache_state, pending_marks
 from mire.flow.place import view_of
+from mire.wire.relpath import is_internal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,8 @@ def look_at_cache(ds: Datastore) -> CacheStatus:
     with open_cache_state(ds) as state:
         missing = [row.size_bytes for row in state.unhydrated()]
         generation, seq = state.fact("generation"), state.fact("commit_seq")
-    sizes = [os.path.getsize(os.path.join(ds.base, rel)) for rel, _ in Tree(ds.base, lambda _: False).files()]
+    # What no client syncs, our own state among it, is none of the data.
+    sizes = [size for _, (_, _, size, _) in Tree(ds.tier, is_internal).files()] if os.path.isdir(ds.tier) else []
     return CacheStatus(
         remote=view_of(ds).properties.name,
         path=ds.base,
