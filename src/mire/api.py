@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from mire.edge import clock, files
 from mire.errors import FormatError, InputError, RemoteError, shown
@@ -51,6 +51,11 @@ from mire.model.names import (
 )
 from mire.model.record import AuditEvent, CommandEvent, Output, Run, VaultEvent
 from mire.plan.config import Flags
+
+if TYPE_CHECKING:
+    from mire.flow.contamination import Contamination
+    from mire.flow.namespace_migrate import Migration
+    from mire.flow.registry import Registered
 
 Content = bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any] | os.PathLike[str] | BinaryIO
 """What `put` takes: bytes, text, a dict or list (stored as compact JSON), a path, or an open binary file."""
@@ -88,6 +93,9 @@ class Store:
     """An open datastore. Holds no file or connection open between calls; closing it is a courtesy."""
 
     def __init__(self, datastore: Datastore) -> None:
+        self._use(datastore)
+
+    def _use(self, datastore: Datastore) -> None:
         self.datastore = datastore
         self.outputs = Outputs(datastore)
         self.runs = Runs(datastore)
@@ -178,6 +186,69 @@ class Store:
     def locks(self) -> list[LockReport]:
         """The locks that exist now."""
         return inspect_locks(self.datastore)
+
+    @property
+    def namespace(self) -> str:
+        """Our own part of the store; empty without one."""
+        return self.datastore.config.namespace
+
+    def namespaces(self) -> "list[Registered]":
+        """The namespaces of the store, by name, and which repository has each."""
+        from mire.flow.registry import list_namespaces  # noqa: PLC0415 - few programs ask
+
+        return list_namespaces(self.datastore)
+
+    def set_namespace(self, name: str) -> None:
+        """Claim a namespace and use it from now on; data at the root stays there until it is migrated.
+
+        >>> import tempfile
+        >>> store = open(tempfile.mkdtemp())
+        >>> _ = store.model("aws/ec2/vpc", "vpc-1").put("state", {"cidr": "10.0.0.0/16"})
+        >>> store.set_namespace("team-a")
+        >>> store.namespace, store.models()
+        ('team-a', [])
+        >>> store.migrate_namespace().files
+        3
+        >>> [each.namespace for each in store.namespaces()]
+        ['team-a']
+        """
+        from mire.flow.namespace import set_namespace  # noqa: PLC0415 - done once in the life of a repository
+
+        set_namespace(self._settled(), name)
+        self._reopen()
+
+    def unset_namespace(self, *, keep: bool = False) -> None:
+        """Use no namespace from now on, and give the name back; with `keep` data and claim stay."""
+        from mire.flow.namespace import unset_namespace  # noqa: PLC0415 - done once in the life of a repository
+
+        unset_namespace(self._settled(), keep=keep)
+        self._reopen()
+
+    def migrate_namespace(self, *, reverse: bool = False, dry_run: bool = False, adopt: bool = False) -> "Migration":
+        """Move the data at the root into the namespace; in reverse to the root, which also leaves the namespace."""
+        from mire.flow.namespace_migrate import migrate_namespace  # noqa: PLC0415 - done once in its life
+
+        done = migrate_namespace(self._settled(), reverse=reverse, dry_run=dry_run, adopt=adopt)
+        self._reopen()
+        return done
+
+    def examine_namespace(self, *, repair: bool = False, root: bool = False) -> "Contamination":
+        """Find, and on request move out, what programs mixed up between namespaces."""
+        from mire.flow.contamination import examine_namespace  # noqa: PLC0415 - few programs ask
+
+        return examine_namespace(self.datastore, repair=repair, root=root)
+
+    def _settled(self) -> str:
+        """The repository, when its own settings say where this store is."""
+        from mire.flow.namespace import check_origin  # noqa: PLC0415 - as above
+
+        check_origin(self.datastore.config)
+        return self.datastore.repo_dir
+
+    def _reopen(self) -> None:
+        ds = self.datastore
+        close_catalog(ds)
+        self._use(open_datastore(ds.repo_dir, host=ds.given_host, create=ds.may_initialize))
 
     def close(self) -> None:
         """Close what is kept open between calls; the store can still be used, and opens it again."""

@@ -63,7 +63,7 @@ class Shelf(Wrapper):
 
     def _around(self, operation: str, key: str, call: Callable[[], T]) -> T:
         del key
-        is_change = operation.startswith(("put", "delete"))
+        is_change = operation.startswith(("put", "delete", "copy"))
         if is_change:
             step()
         with self._mutex:

@@ -8,7 +8,7 @@ from indexes import rels
 from mire.errors import InputError
 from mire.model.names import parse_rel_path
 from mire.wire import layout
-from mire.wire.relpath import check_rel, is_internal
+from mire.wire.relpath import check_rel, is_internal, tenant_of
 
 INTERNAL = (
     *(".datastore-index.json", ".push-queue.json", ".datastore.lock", ".datastore-sync-state.json", "_index"),
@@ -79,3 +79,25 @@ def test_what_is_followed_stays_inside(rel: str) -> None:
         except InputError:
             return
         assert rel[1:2] == ":"
+
+
+@pytest.mark.parametrize(
+    ("rel", "tenant"),
+    [
+        ("team-a/data/x", "team-a"),
+        ("team-a/.namespace.json", "team-a"),
+        ("team-a/_index/_meta.json", "team-a"),
+        ("data/data/x", None),
+        ("outputs/data/x", None),
+        ("config/data/x", None),
+        ("_index/data/x", None),
+        ("Team/data/x", None),
+        ("team-a/other/x", None),
+        ("team-a/files/x", None),
+        ("team-a", None),
+        ("", None),
+    ],
+)
+def test_the_part_of_another_tenant_is_told_by_its_shape(rel: str, tenant: str | None) -> None:
+    """A slug and then a directory of a datastore; a directory of a datastore is never a tenant."""
+    assert tenant_of(rel) == tenant

@@ -12,7 +12,14 @@ from mire.errors import ConfigError, FormatError
 from mire.model.instant import Instant
 from mire.model.names import Uuid
 from mire.testing.strategies import documents
-from mire.wire.repo import DatastoreBlock, decode_repo, encode_new_repo, replace_datastore, retarget_datastore
+from mire.wire.repo import (
+    DatastoreBlock,
+    decode_repo,
+    encode_new_repo,
+    renamespace_datastore,
+    replace_datastore,
+    retarget_datastore,
+)
 from mire.wire.yamltext import decode_yaml, encode_yaml
 
 REPO_ID = Uuid("5b0c8a52-7d1e-4c39-9f44-2a6be01d7c15")
@@ -275,3 +282,20 @@ def test_when_content_comes_stands_beside_the_configuration_or_in_it(text: str, 
     block = decode_repo(f"datastore: {text}".encode()).datastore
     assert block is not None
     assert block.config.get("hydrationStrategy") == strategy
+
+
+def test_a_namespace_is_set_and_taken_away_in_place() -> None:
+    """Comments and other members stay; a file without a datastore gets one that says what was the case."""
+    data = b'# mine\nrepoId: "r"\ndatastore:\n  type: filesystem\n  path: /mnt\n# after\nlogLevel: info\n'
+    named = renamespace_datastore(data, "team-a")
+    block = decode_repo(named).datastore
+    assert block is not None
+    assert (block.namespace, block.path) == ("team-a", "/mnt")
+    assert named.startswith(b'# mine\nrepoId: "r"\n')
+    assert named.endswith(b"# after\nlogLevel: info\n")
+    again = decode_repo(renamespace_datastore(named, "")).datastore
+    assert again is not None
+    assert again.namespace == ""
+    fresh = decode_repo(renamespace_datastore(b'repoId: "r"\n', "team-a")).datastore
+    assert fresh is not None
+    assert (fresh.type, fresh.path, fresh.namespace) == ("filesystem", ".swamp", "team-a")

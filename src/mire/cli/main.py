@@ -45,6 +45,7 @@ COMMANDS = (
     "status",
     "verify",
     "index",
+    "namespace",
     "doctor",
     "backends",
     "lock",

@@ -11,7 +11,7 @@ import threading
 from dataclasses import replace
 
 from mire.edge import clock, files, process
-from mire.edge.bound import bound_to
+from mire.edge.bound import bound_to, has_marks
 from mire.edge.lockobject import ObjectLocks
 from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Remote
@@ -19,12 +19,15 @@ from mire.edge.retrying import Retrying
 from mire.edge.traced import Traced
 from mire.errors import ConfigError, ConflictError, MissingBucketError, RemoteError, shown
 from mire.flow.backend import find_backend, open_remote, settings_of
+from mire.flow.claim import fetch_claim
 from mire.flow.control import check_remote_marker, fetch_datastore_record
-from mire.flow.datastore import Datastore, Located, create_repo, load_repo
+from mire.flow.datastore import Datastore, Located, check_claim, create_repo, load_repo
+from mire.flow.fence import fenced
 from mire.flow.moving import finish_move, moving_dir
 from mire.flow.sync import Sync
 from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Host
+from mire.model.names import DATASTORE_SUBDIRS, SOLO, Namespace, is_namespace
 from mire.wire.control import FORMAT_RECORD
 from mire.wire.layout import REPO_FILE
 
@@ -38,7 +41,8 @@ def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: b
     """The datastore of a repository that names a remote; `is_moving`: with a cache beside that of its former one."""
     config = found.config
     assert isinstance(config.target, Extension)  # noqa: S101 - chosen by the caller
-    remote, sync = Retrying(Traced(_opened(found))), sync_settings(found)
+    opened, sync = _opened(found), sync_settings(found)
+    remote = Retrying(Traced(fenced(opened, config)))
     if create and not found.is_initialized:
         # The cache is found by the id: what waits in it must be found again.
         create_repo(found.repo_dir)
@@ -50,7 +54,7 @@ def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: b
         base = moving_dir(base)
     else:
         finish_move(base, view.properties.name)
-    check_owner(base, view)
+    check_owner(base, remote, config.namespace)
     files.make_dirs(base)
     return Datastore(
         repo_dir=found.repo_dir,
@@ -62,6 +66,7 @@ def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: b
         may_initialize=create,
         read_only_reason=_why_read_only(found),
         remote=remote,
+        whole=Retrying(Traced(opened)),
         sync=sync,
         lifecycle=Sync(Gate(remote, config)),
     )
@@ -101,9 +106,18 @@ def cache_dir(config: Config) -> str:
     return os.path.join(home, "repos", name)
 
 
-def check_owner(cache: str, remote: Remote) -> None:
-    """Refuse a cache that mirrors another remote: its files would be published in this one, and its marks forgotten."""
-    owner, name = bound_to(cache), remote.properties.name
+def check_owner(cache: str, remote: Remote, namespace: Namespace = SOLO) -> None:
+    """Refuse a cache that mirrors another remote: its files would be published in this one, and its marks forgotten.
+
+    Another part of the same remote has other directories in the cache: there only marks would be forgotten. But what
+    is where files without a namespace are may come from a remote whose name only looks like that of a part.
+    """
+    store = remote.properties.name
+    owner, name = bound_to(cache), f"{store}/{namespace}" if namespace else store
+    is_part = owner == store or (owner is not None and is_namespace(owner.removeprefix(f"{store}/")))
+    is_apart = bool(namespace) or not any(files.list_dir(os.path.join(cache, top)) for top in DATASTORE_SUBDIRS)
+    if is_part and is_apart and not has_marks(cache):
+        return
     if owner not in (None, name) and any(entry.is_dir for entry in files.list_dir(cache)):
         raise ConflictError(
             f"the cache {shown(cache)} belongs to {owner}, not to {name}: when everything in it is pushed, move it away"
@@ -143,6 +157,7 @@ class Gate:
     def __init__(self, remote: Remote, config: Config) -> None:
         self._remote = remote
         self._namespace = config.namespace
+        self._repo_id = config.repo_id
         self._guard = threading.Lock()
         self._reason: str | None = "nobody asked yet"
         self._asked_ms: float | None = None
@@ -154,10 +169,17 @@ class Gate:
             is_due = self._asked_ms is None or clock.monotonic_ms() - self._asked_ms > _AGAIN_MS
             if self._reason is not None and is_due:
                 self._reason = check_remote_marker(self._remote, self._namespace)
+                if self._reason is None:
+                    self._check_ours()
                 self._asked_ms = clock.monotonic_ms()
                 if self._reason is not None:
                     self._check_let_in()
             return self._reason
+
+    def _check_ours(self) -> None:
+        """Refuse a namespace that another repository has; the settings may have been written by hand."""
+        if self._namespace and self._repo_id:
+            check_claim(fetch_claim(self._remote, self._namespace), self._repo_id)
 
     def _check_let_in(self) -> None:
         """Tell a remote that does not know us from one that cannot be reached: only the latter is waited for."""

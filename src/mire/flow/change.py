@@ -14,18 +14,19 @@ from typing import Final, Literal
 
 from mire.edge import clock
 from mire.edge.base import RawRow, numbers_in, row_of
+from mire.edge.files import list_dir
 from mire.edge.state import State
 from mire.edge.tree import Tree, Trouble, hash_file
 from mire.flow.datastore import Datastore
 from mire.flow.mark import open_cache_state
 from mire.model.base import BaseRow
 from mire.model.mark import MarkKind, Pending
+from mire.model.names import is_namespace
 from mire.model.row import FileIdentity
 from mire.plan.change import Numbers, absent_of, change_of, is_untouched, paired
 from mire.plan.mark import is_at_or_below, tops_of
-from mire.wire.relpath import check_rel, is_internal, is_temporary
+from mire.wire.relpath import check_rel, has_tier, is_internal, is_temporary
 
-_NAMESPACE_FILE: Final = ".namespace.json"
 _PASSING: Final = frozenset(("unreadable", "vanished"))
 """Troubles that may be over next time; links and odd names stay, and are told, but hold no mark back."""
 
@@ -53,8 +54,9 @@ class Look:
         named = [(rel_of(ds, mark.path), mark) for mark in pending.records]
         # A mark of our whole part says no more than a bulk mark: nothing below it is recorded by path.
         self._whole = [mark.path for rel, mark in named if rel == ""]
-        self._elsewhere = [mark.path for rel, mark in named if rel is None or is_internal(rel)]
-        self._marks = {rel: mark for rel, mark in named if rel and not is_internal(rel)}
+        strange = {rel for rel, _ in named if rel and (is_internal(rel) or is_other_tenant(ds, rel.partition("/")[0]))}
+        self._elsewhere = [mark.path for rel, mark in named if rel is None or rel in strange]
+        self._marks = {rel: mark for rel, mark in named if rel and rel not in strange}
         self._open = frozenset(rel for rel, mark in self._marks.items() if mark.is_open)
         self.is_full = is_full or bool(self._whole)
         self._tree = Tree(ds.tier, _skipping(ds), check_rel)
@@ -179,12 +181,12 @@ def path_in_cache(ds: Datastore, rel: str) -> str:
 
 
 def _skipping(ds: Datastore) -> Callable[[str], bool]:
-    """What no client syncs, and without a namespace of our own also the parts of those who have one."""
-    tier, is_solo = ds.tier, not ds.config.namespace
+    """What no client syncs, and whatever looks like the part of another tenant."""
+    return lambda rel: is_internal(rel) or is_temporary(rel) or is_other_tenant(ds, rel)
 
-    def is_skipped(rel: str) -> bool:
-        if is_internal(rel) or is_temporary(rel):
-            return True
-        return is_solo and "/" not in rel and os.path.lexists(os.path.join(tier, rel, _NAMESPACE_FILE))
 
-    return is_skipped
+def is_other_tenant(ds: Datastore, rel: str) -> bool:
+    """Whether a name at the root of our part is the directory of another tenant: its files are not ours to sync."""
+    if "/" in rel or not is_namespace(rel) or rel in ds.config.directories:
+        return False
+    return rel == ds.config.namespace or has_tier(entry.name for entry in list_dir(f"{ds.tier}/{rel}"))

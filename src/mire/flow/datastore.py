@@ -14,16 +14,20 @@ from mire.edge import clock, files, process
 from mire.edge.lockdir import LockDir
 from mire.edge.lockplace import LockPlace
 from mire.edge.remote import Remote
-from mire.errors import DeniedError, FormatError, InputError, NotFoundError, RemoteError, shown
+from mire.errors import ConflictError, DeniedError, FormatError, InputError, NotFoundError, RemoteError, shown
 from mire.model.artifact import ModelRef
 from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Ancestry, Host
-from mire.model.names import RelPath
+from mire.model.manifest import Manifest
+from mire.model.names import Namespace, RelPath
 from mire.plan.config import Flags, resolve_config
 from mire.plan.lock import parse_ancestry
 from mire.plan.route import tier_of
+from mire.wire.control import control_key
 from mire.wire.layout import FORMAT_MARKER, LOCAL_TIER, REPO_FILE
+from mire.wire.manifest import MANIFEST, decode_manifest, manifest_key
 from mire.wire.marker import BYTES_MAX, check_format
+from mire.wire.relocated import RECORD
 from mire.wire.repo import RepoFile, decode_repo, encode_new_repo
 
 if TYPE_CHECKING:
@@ -62,7 +66,9 @@ class Datastore:
     may_initialize: bool
     read_only_reason: str | None = None
     remote: Remote | None = None
-    """What its base is a cache of; None when the base is the datastore itself."""
+    """What its base is a cache of, our own part only; None when the base is the datastore itself."""
+    whole: Remote | None = None
+    """All of that store: for what is shown to everybody, and for who moves from one part to another."""
     sync: SyncSettings = field(default_factory=SyncSettings)
     lifecycle: "Lifecycle | None" = None
     """What a cached datastore does around work that writes."""
@@ -195,7 +201,7 @@ def open_datastore(
         given_host=host,
         is_initialized=found.is_initialized,
         may_initialize=create,
-        read_only_reason=check_marker(base) if check else None,
+        read_only_reason=_reason_not_to_write(base, config) if check else None,
     )
 
 
@@ -204,6 +210,40 @@ def create_repo(repo_dir: str, block: Mapping[str, Any] | None = None) -> None:
     # Create-only: of two processes that start here at once, one names the repository for both.
     document = encode_new_repo(clock.new_uuid(), clock.now_instant(), block)
     files.create_file(os.path.join(repo_dir, REPO_FILE), document)
+
+
+def _reason_not_to_write(base: str, config: Config) -> str | None:
+    """Refuse a datastore of a newer format and a namespace of another repository; why nothing may be written."""
+    reason = check_marker(base)
+    if not config.namespace:
+        return reason
+    claim = load_claim(base, config.namespace)
+    if config.repo_id is not None:
+        check_claim(claim, config.repo_id)
+    if files.is_file(os.path.join(base, control_key(config.namespace, RECORD))):
+        return reason or (
+            f"a migration of the namespace {config.namespace} did not come to its end, so nothing is written: run"
+            " 'mire namespace migrate' again (with --reverse, if that was the way)"
+        )
+    return reason
+
+
+def load_claim(base: str, namespace: Namespace) -> Manifest | None:
+    """Who has a namespace of a directory, if anybody does."""
+    data = files.read_file(os.path.join(base, namespace, MANIFEST))
+    return None if data is None else decode_manifest(data, manifest_key(namespace))
+
+
+def check_claim(claim: Manifest | None, repo_id: str) -> None:
+    """Refuse a namespace that another repository has."""
+    if claim is not None and claim.repo_id != repo_id:
+        raise ConflictError(
+            f"the namespace {claim.namespace} belongs to the repository {claim.repo_id} since {claim.registered_at}:"
+            " choose another",
+            kind="namespace_taken",
+            namespace=claim.namespace,
+            repo_id=claim.repo_id,
+        )
 
 
 def load_repo(repo_dir: str) -> RepoFile | None:

@@ -20,7 +20,7 @@ from mire.model.index import Damaged, Entry
 from mire.model.names import RelPath
 from mire.wire.indextext import IndexText
 from mire.wire.partition import partition_of
-from mire.wire.relpath import check_rel, is_internal, is_temporary
+from mire.wire.relpath import check_rel, is_internal, is_temporary, tenant_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +53,19 @@ class Delta:
             self.entries.pop(rel, None)
         else:
             self.entries[rel] = entry
+
+    def leave_others(self, own: Collection[str]) -> None:
+        """Take out what is the part of another tenant, unless it is a directory of our `own`.
+
+        Clients that mixed tenants up list such; neither an object nor a file of it is looked at.
+        """
+        tenants = {rel: tenant for rel in self.entries if (tenant := tenant_of(rel)) is not None and tenant not in own}
+        for rel, tenant in tenants.items():
+            if self.entries.pop(rel) is not None:
+                self.findings.append(
+                    f"{shown(rel)} in the index is skipped: it is the part of the namespace {tenant}; see"
+                    " 'mire namespace doctor'"
+                )
 
     def look_up(self, index: IndexText | None, rels: Iterable[RelPath]) -> None:
         """Take what an index says of some paths, as far as they were not taken."""

@@ -23,7 +23,7 @@ from mire.flow.sync import is_offline
 from mire.flow.within import Watch, within_timeout
 from mire.model.artifact import ModelRef
 from mire.model.lease import TTL_MS
-from mire.model.names import SOLO, RelPath, parse_model_id, parse_model_type
+from mire.model.names import RelPath, parse_model_id, parse_model_type
 from mire.plan.lock import GLOBAL_BACKOFF_MS
 from mire.wire.control import control_prefix
 from mire.wire.layout import global_locks, model_dir
@@ -91,7 +91,7 @@ def check_gate(ds: Datastore) -> None:
     reason = None if ds.lifecycle is None else ds.lifecycle.gate()
     if reason is None or ds.remote is None:
         return
-    reach(ds.remote, control_prefix(SOLO))  # who cannot be reached, or lets nobody in, says so better
+    reach(ds.remote, control_prefix(ds.config.namespace))  # who cannot be reached, or lets nobody in, says so better
     raise DeniedError(reason, kind="read_only")
 
 

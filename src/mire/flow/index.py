@@ -15,7 +15,7 @@ from mire.model.index import Damaged, Entry
 from mire.wire.indextext import IndexText
 from mire.wire.layout import DATA, LATEST
 from mire.wire.partition import partition_of
-from mire.wire.relpath import is_internal
+from mire.wire.relpath import is_internal, tenant_of
 
 Form = Literal["none", "dual", "sharded"]
 """No index yet; a monolith with partitions beside it (v1); shards and their list (v2)."""
@@ -76,6 +76,11 @@ class IndexParts:
 
 def _entries(text: IndexText | None) -> Iterator[tuple[str, Entry | Damaged]]:
     return (item for item in (() if text is None else text.entries()) if not is_internal(item[0]))
+
+
+def is_ours(rel: str) -> bool:
+    """Whether an entry is about a file of this tenant; clients that mixed tenants up listed others."""
+    return tenant_of(rel) is None
 
 
 def _is_absent(seen: ShardSeen) -> bool:

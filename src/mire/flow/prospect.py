@@ -15,9 +15,9 @@ from mire.edge.lockdir import LockDir
 from mire.errors import ConfigError, DeniedError, InputError, NotFoundError, RemoteError, shown
 from mire.flow.cached import no_repo_id, open_cached
 from mire.flow.carry import has_journal, list_files
-from mire.flow.claim import check_claim, fetch_claim
+from mire.flow.claim import fetch_claim
 from mire.flow.control import check_remote_marker
-from mire.flow.datastore import Datastore, Located, check_marker, load_repo
+from mire.flow.datastore import Datastore, Located, check_claim, check_marker, load_repo
 from mire.flow.index import IndexSummary, fetch_index, summary_of
 from mire.flow.place import open_place, view_of
 from mire.flow.setup import Checked, proved

@@ -73,6 +73,7 @@ def _follow(place: Place, models: Sequence[ModelRef], done: Pulled, *, full: boo
         delta = read_models(place, models) if models else read_changes(place)
         if delta is None or _is_no_news(delta, done):
             return
+        delta.leave_others(place.ds.config.directories)
         done.notes = delta.findings
         done.begin_again(delta.entries)
         if delta.is_gone and not done.is_dry_run:

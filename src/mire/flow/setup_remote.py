@@ -102,7 +102,7 @@ def _settled(source: Datastore, watch: Watch | None) -> Carried | None:
 
 def _witness(ds: Datastore) -> dict[str, str]:
     """What tells a directory from the empty place it is mounted on, made on first use; empty for other stores."""
-    target, remote = ds.config.target, ds.remote
+    target, remote = ds.config.target, ds.whole
     if not isinstance(target, Extension) or target.type != FILE or remote is None:
         return {}
     key = control_key(SOLO, WITNESS)

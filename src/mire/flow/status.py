@@ -13,7 +13,6 @@ from mire.flow.backend import open_remote, reach
 from mire.flow.control import check_remote_marker
 from mire.flow.datastore import Datastore, Located, check_marker
 from mire.model.config import Extension
-from mire.model.names import SOLO
 from mire.wire.control import control_prefix
 
 _NOT_YET = "not a repository yet: run 'mire init'"
@@ -35,7 +34,7 @@ def check_remote_health(found: Located, target: Extension) -> tuple[str, Health]
     remote = open_remote(target, repo_dir=found.repo_dir, origin=found.config.origin, timeout_ms=_REQUEST_MS)
     start = clock.monotonic_ms()
     try:
-        reach(remote, control_prefix(SOLO))
+        reach(remote, control_prefix(found.config.namespace))
         reason = check_remote_marker(remote, found.config.namespace)
     except MireError as error:
         reason = error.message

@@ -13,8 +13,9 @@ from itertools import islice
 from mire.edge import files, pool
 from mire.edge.tree import Tree, hash_file
 from mire.errors import FormatError, MireError, NotFoundError
+from mire.flow.change import is_other_tenant
 from mire.flow.datastore import Datastore
-from mire.flow.index import IndexParts, fetch_index
+from mire.flow.index import IndexParts, fetch_index, is_ours
 from mire.flow.local import Marks, mark_of, marks_of
 from mire.flow.place import Place, open_place
 from mire.flow.send import is_intended
@@ -37,7 +38,6 @@ from mire.plan.verify import (
     unlisted_finding,
 )
 from mire.wire.layout import DATA, METADATA, RAW
-from mire.wire.manifest import MANIFEST
 from mire.wire.metadata import decode_metadata
 from mire.wire.relpath import check_rel, is_internal
 from mire.wire.shard import shard_of
@@ -69,7 +69,7 @@ class _Cache:
         self._ds = ds
         self._done = done
         self._place = place
-        self._index = None if parts is None else dict(parts.entries())
+        self._index = None if parts is None else {rel: entry for rel, entry in parts.entries() if is_ours(rel)}
         self._tree = Tree(ds.tier, _skipping(ds), check_rel)
         pending = None if place is None else place.state.pending()
         self._marks = Marks(generation=0, by_path={}) if pending is None else marks_of(pending)
@@ -96,8 +96,9 @@ class _Cache:
 
     def _files(self) -> Iterator[str]:
         if files.is_dir(self._ds.tier):
-            shared = self._ds.config.directories
-            yield from (rel for rel, _ in self._tree.files() if rel.partition("/")[0] in shared)
+            # A cache mirrors whatever the index lists; in a directory of files others have theirs beside ours.
+            shared = None if self._place is not None else self._ds.config.directories
+            yield from (rel for rel, _ in self._tree.files() if shared is None or rel.partition("/")[0] in shared)
 
     def _rows_of(self, rels: Iterator[str]) -> Iterator[tuple[str, BaseRow | None]]:
         while batch := list(islice(rels, _BATCH)):
@@ -173,15 +174,8 @@ class _Cache:
 
 
 def _skipping(ds: Datastore) -> Callable[[str], bool]:
-    """What no client syncs; without a namespace of our own also the parts of those who have one."""
-
-    def is_skipped(rel: str) -> bool:
-        if is_internal(rel):
-            return True
-        is_top = not ds.config.namespace and "/" not in rel
-        return is_top and os.path.lexists(os.path.join(ds.tier, rel, MANIFEST))
-
-    return is_skipped
+    """What no client syncs, and the parts of other tenants."""
+    return lambda rel: is_internal(rel) or is_other_tenant(ds, rel)
 
 
 def _check_parts(parts: IndexParts, done: Verified) -> None:
@@ -243,7 +237,7 @@ def _check_objects(place: Place, parts: IndexParts, done: Verified, *, is_deep: 
     wanted = (
         (rel, entry)
         for rel, entry in parts.entries()
-        if isinstance(entry, Entry) and check_rel(rel) is None and (is_deep or not is_here(rel))
+        if isinstance(entry, Entry) and is_ours(rel) and check_rel(rel) is None and (is_deep or not is_here(rel))
     )
     for _, found in pool.run(look, wanted, at_once=place.ds.sync.pull_concurrency):
         done.objects += 1

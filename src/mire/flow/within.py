@@ -37,6 +37,9 @@ def within_timeout(ds: Datastore, watch: Watch | None = None) -> Datastore:
     def timed(inside: Remote) -> Remote:
         return Timed(inside, budget_ms, late)
 
-    # Inside of the patience every single try is bound; a store that hangs would else have five times its time.
-    bound: Remote = remote.with_inside(timed) if isinstance(remote, Retrying) else timed(remote)
-    return replace(ds, remote=bound if watch is None else Watched(bound, watch))
+    def bound(each: Remote) -> Remote:
+        # Inside of the patience every single try is bound; a store that hangs would else have five times its time.
+        inside = each.with_inside(timed) if isinstance(each, Retrying) else timed(each)
+        return inside if watch is None else Watched(inside, watch)
+
+    return replace(ds, remote=bound(remote), whole=None if ds.whole is None else bound(ds.whole))

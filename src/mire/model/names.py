@@ -47,6 +47,15 @@ ALWAYS_LOCAL_SUBDIRS: Final = (
     "report-bundles",
 )
 
+RESERVED_NAMESPACES: Final = frozenset(
+    (
+        *(*DATASTORE_SUBDIRS, *ALWAYS_LOCAL_SUBDIRS, "config"),
+        *("webhook-bundles", "datastore-bundles", "audit-wal"),
+        *("workflow-run-claims", "server-token-locks", "drain-waits"),
+    )
+)
+"""What a tier has at its root, in any release: a namespace of such a name would be taken for it, and it for one."""
+
 PRIVATE_PREFIX: Final = "_catalog.db"
 """Basenames starting so are excluded from sync by every client at every depth, so our own files use it."""
 
@@ -153,9 +162,14 @@ def parse_namespace(value: object) -> Namespace:
     text = _parse_text("namespace", value)
     if len(text) > _SLUG_MAX or not _SLUG.fullmatch(text):
         raise _refuse("namespace", text, "is not a slug: use 1-64 of a-z, 0-9 and inner '-'")
-    if text in DATASTORE_SUBDIRS or text in ALWAYS_LOCAL_SUBDIRS or text == "config":
+    if text in RESERVED_NAMESPACES:
         raise _refuse("namespace", text, "is the name of a datastore directory: choose another")
     return Namespace(text)
+
+
+def is_namespace(name: str) -> bool:
+    """Whether a name can be that of a namespace."""
+    return len(name) <= _SLUG_MAX and _SLUG.fullmatch(name) is not None and name not in RESERVED_NAMESPACES
 
 
 def parse_rel_path(value: object) -> RelPath:

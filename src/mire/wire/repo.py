@@ -15,6 +15,7 @@ from mire.errors import ConfigError, FormatError, InputError, shown
 from mire.model.instant import Instant
 from mire.model.names import Uuid
 from mire.wire.fields import Fields, mapping, sequence, text
+from mire.wire.layout import LOCAL_TIER
 from mire.wire.yamltext import compose_yaml, decode_yaml, encode_yaml
 
 LAYOUT_RELEASE: Final = "2026.08.12.1"
@@ -115,6 +116,14 @@ def retarget_datastore(data: bytes, target: Mapping[str, Any]) -> bytes:
     config = {key: value for key, value in (block.get("config") or {}).items() if key in CORE_KEYS}
     config |= target.get("config", {})
     return replace_datastore(data, {**target, **({"config": config} if config else {}), **kept})
+
+
+def renamespace_datastore(data: bytes, namespace: str) -> bytes:
+    """The file with another namespace, or without one when it is empty; every other byte stays."""
+    decode_repo(data)
+    block = dict((decode_yaml(data) or {}).get("datastore") or {"type": "filesystem", "path": LOCAL_TIER})
+    block.pop("namespace", None)
+    return replace_datastore(data, {**block, "namespace": namespace} if namespace else block)
 
 
 def replace_datastore(data: bytes, datastore: Mapping[str, Any]) -> bytes:
