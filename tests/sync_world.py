@@ -177,6 +177,10 @@ class Client:
         with marking(self.ds, removing=[str(self.path(rel))]):
             self.path(rel).unlink(missing_ok=True)
 
+    def put(self, model: str, content: Any, name: str = "state", **options: Any) -> None:
+        """Write a version as the API does, with metadata that says what it is."""
+        mire.Model(self.ds, ref(model), f"name-of-{model}").put(name, content, **options)
+
     def version(self, model: str, number: int, content: bytes | str, name: str = "state") -> None:
         """Write a version with its marker."""
         self.write(data(model, name, number), content)
@@ -272,10 +276,18 @@ class World:
         self.clients: list[Client] = []
 
     def client(
-        self, remote: Remote | None = None, *, lazy: bool = False, namespace: str = "", sharded: bool | None = None
+        self,
+        remote: Remote | None = None,
+        *,
+        lazy: bool = False,
+        namespace: str = "",
+        sharded: bool | None = None,
+        publishing: bool = False,
     ) -> Client:
         """A new cache, by default one that brings everything."""
-        settings = SyncSettings(is_sharded=self.sharded if sharded is None else sharded, is_lazy=lazy)
+        settings = SyncSettings(
+            is_sharded=self.sharded if sharded is None else sharded, is_lazy=lazy, is_publishing=publishing
+        )
         home = self.root / f"client-{len(self.clients)}"
         client = Client(home, remote or self.remote, settings, namespace, two_phase=self.two_phase)
         self.clients.append(client)

@@ -26,7 +26,9 @@ from mire.flow import prune, read, record, remove, rename, retain, write
 from mire.flow.answer import Answer
 from mire.flow.catalog import close_catalog
 from mire.flow.datastore import Datastore, find_repo, open_datastore
+from mire.flow.find import find
 from mire.flow.hold import HeldName, hold, list_holds, unhold
+from mire.flow.imports import Imported, check_others, close_imports, import_catalogs, others_of
 from mire.flow.lock import Hold, LockReport, hold_global, hold_models, inspect_locks
 from mire.flow.query import Query, query
 from mire.flow.read import Artifact, Row
@@ -122,8 +124,11 @@ class Store:
         history: bool = False,
         hydrate: bool = True,
         strict: bool = False,
+        all_namespaces: bool = False,
     ) -> Answer:
         """The versions a CEL predicate matches (the latest of each name, unless history is asked for).
+
+        Versions of other namespaces are among them only if the predicate mentions `ns`, or with `all_namespaces`.
 
         Rows are read when they are asked for: iterating holds one at a time, `rows`, `len` and `to_arrow` all.
 
@@ -144,8 +149,31 @@ class Store:
             history=history,
             hydrate=hydrate,
             strict=strict,
+            all_namespaces=all_namespaces,
         )
         return query(self.datastore, asked)
+
+    def find(self, model: str, name: str) -> dict[str, Any]:
+        """The latest version of a name, with its content, by the name of its model.
+
+        `router` is one of ours, `infra:router` one of the namespace infra, `*:router` whichever has one. A namespace
+        before the colon is answered from there, and from nowhere else.
+
+        >>> import tempfile
+        >>> store = open(tempfile.mkdtemp())
+        >>> _ = store.model("net/router", "r-1", name="router").put("state", {"up": True})
+        >>> store.find("router", "state")["content"]
+        {'up': True}
+        """
+        return find(self.datastore, model, name)
+
+    def pull_catalogs(self, *namespaces: str) -> list[Imported]:
+        """Import what other namespaces publish: those that are named, else all that are in the store.
+
+        What became of each is told; none keeps another from being imported.
+        """
+        chosen = check_others(self.datastore, namespaces) if namespaces else others_of(self.datastore)
+        return import_catalogs(self.datastore, chosen)
 
     def retain(self, *, dry_run: bool = False) -> Report:
         """Remove what lifetimes and version policies say has had its day; a dry run only says what that is."""
@@ -253,6 +281,7 @@ class Store:
     def close(self) -> None:
         """Close what is kept open between calls; the store can still be used, and opens it again."""
         close_catalog(self.datastore)
+        close_imports(self.datastore)
 
     def __enter__(self) -> Self:
         return self

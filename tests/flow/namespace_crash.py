@@ -16,6 +16,7 @@ from mire.edge.prefixed import Prefixed
 from mire.edge.state import close_states
 from mire.flow.namespace_migrate import migrate_namespace
 from mire.testing.crash import survives as survives_file_operation
+from mire.wire.export import EXPORT
 from mire.wire.relpath import is_internal
 from sync_world import committed
 from tenants import Tenant
@@ -91,7 +92,8 @@ def build(scene: Scene, *, reverse: bool) -> None:
 
 
 def moved(before: Files, *, reverse: bool) -> Files:
-    """The store as it must be in the end."""
+    """The store as it must be in the end; the published catalog of a namespace ends with it."""
+    before = {key: data for key, data in before.items() if key != f"{OURS}/{EXPORT}"}
     theirs = {key: data for key, data in before.items() if key.startswith("other/")}
     ours = {key.removeprefix(f"{OURS}/"): data for key, data in before.items() if key not in theirs}
     return {**theirs, **{rel if reverse else f"{OURS}/{rel}": data for rel, data in ours.items()}}

@@ -69,7 +69,7 @@ def test_they_do_not_meet(fast_path: Path, s3_server: S3Server, monkeypatch: pyt
     for name, tenant in tenants.items():
         part = Prefixed(remote, name)
         entries = committed(part)
-        assert len(entries) == 2 * WRITES + 1, name
+        assert len(entries) == 2 * WRITES + 2, name  # content and metadata, the marker, and the published catalog
         assert part.get(data("m", version=WRITES)).data == f"{name} {WRITES - 1}".encode()
         check_lists(part)
         assert tenant.get("m") == f"{name} {WRITES - 1}"

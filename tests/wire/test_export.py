@@ -18,6 +18,7 @@ from mire.wire.export import (
     encode_export_compact,
     export_key,
     export_row,
+    import_row,
 )
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "namespaced" / "bucket" / "swamp"
@@ -73,3 +74,66 @@ def test_rows_of_any_shape_survive(rows: list[dict[str, object]]) -> None:
         assert "Infinity" in json.dumps(rows)
     else:
         assert list(decode_export(data, "export")) == rows
+
+
+GOOD: dict[str, str | int] = dict.fromkeys(EXPORT_COLUMNS, "") | {
+    "namespace": "infra",
+    "type_normalized": "net/router",
+    "model_id": "r-1",
+    "data_name": "state",
+    "id": "u",
+    "version": 2,
+    "is_latest": 1,
+    "streaming": 0,
+    "size": 7,
+    "created_at": "2026-01-01T00:00:00.000Z",
+    "tags": '{"env": "prod"}',
+}
+
+
+def test_a_row_that_is_taken_in_has_the_values_of_its_columns() -> None:
+    """What the published form does not say is empty; what we export comes back as it was."""
+    row = import_row(GOOD, Namespace("infra"))
+    assert export_row(row) == {**GOOD, "tags": '{"env":"prod"}'}
+    assert row[NAMES.index("lifecycle")] == "active"
+    assert row[NAMES.index("checksum")] == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"namespace": "web"},
+        {"namespace": ""},
+        {"type_normalized": "../secrets"},
+        {"type_normalized": "Net::Router"},
+        {"model_id": "a/b"},
+        {"model_id": ".."},
+        {"data_name": "../x"},
+        {"data_name": "latest"},
+        {"version": 0},
+        {"version": "1"},
+        {"version": True},
+        {"version": 2**63},
+        {"size": -1},
+        {"is_latest": 2},
+        {"streaming": "yes"},
+        {"source": None},
+        {"source": "\ud800"},
+        {"tags": "[]"},
+        {"tags": '{"a": 1}'},
+        {"tags": "{"},
+        {"tags": {}},
+    ],
+    ids=str,
+)
+def test_a_row_that_names_something_else_is_refused(change: dict[str, object]) -> None:
+    """Rows of another namespace, names that lead elsewhere, and values no catalog has."""
+    with pytest.raises(FormatError):
+        import_row({**GOOD, **change}, Namespace("infra"))
+
+
+@pytest.mark.parametrize("column", EXPORT_COLUMNS)
+def test_a_row_without_a_column_is_refused(column: str) -> None:
+    """The reference writes all of them."""
+    with pytest.raises(FormatError, match=column):
+        import_row({key: value for key, value in GOOD.items() if key != column}, Namespace("infra"))

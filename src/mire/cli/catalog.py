@@ -1,10 +1,16 @@
 """`mire catalog`: the index behind queries."""
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
-from mire.cli.face import common_options, emit, facts, open_datastore, plain, progress, size_text
+from mire.cli.face import common_options, emit, facts, open_datastore, plain, progress, size_text, sync_progress, table
+
+if TYPE_CHECKING:
+    from mire.flow.imports import Imported
+
+_NOT_IMPORTED = 5
 
 
 @click.group("catalog", no_args_is_help=True)
@@ -42,18 +48,99 @@ def check() -> None:
     emit("catalog.check", document, "\n".join(lines))
 
 
+@command.command("publish")
+@common_options
+def publish() -> None:
+    """Show this namespace's catalog to the others, whole.
+
+    Commands that write do this by themselves: a push publishes the rows of what it sends, and in a shared directory
+    every write is followed by it, unless that has become too costly to do each time. This brings everything in step
+    first and writes all rows anew. With 'publishCatalog: false' in .swamp.yaml nothing is published.
+    """
+    from mire.cli.synced import count, leave, pushed_document, pushed_text
+    from mire.flow.publishdir import Shown
+    from mire.flow.publishnow import publish_now
+
+    ds = open_datastore()
+    done = publish_now(ds, watch=sync_progress())
+    if isinstance(done, Shown):
+        said = "published" if done.is_changed else "nothing to publish: others see"
+        text = f"{said} {count(done.rows, 'row')} of {ds.config.namespace}"
+        emit("catalog.publish", {"rows": done.rows, "changed": done.is_changed}, text)
+        return
+    emit("catalog.publish", {"push": pushed_document(ds, done)}, lambda: pushed_text(ds, done))
+    leave(done)
+
+
+@command.command("pull")
+@click.option("--namespaces", metavar="A,B", help="The namespaces whose catalogs to bring.")
+@click.option("--all", "is_all", is_flag=True, help="Those of every namespace in the store.")
+@common_options
+def pull(namespaces: str | None, is_all: bool) -> None:
+    """Bring the catalogs that other namespaces publish, for queries.
+
+    \b
+    mire catalog pull --namespaces infra,web
+    mire query 'ns == "infra" && tags.env == "prod"'
+
+    Only rows come; content is fetched when a query asks for it. One request each, which brings nothing if nothing
+    changed. What one of them has none of, refuses or has damaged is told (exit 5), and the others come all the same.
+    """  # noqa: D301 - \b is how click keeps lines as they are
+    from mire.errors import InputError
+    from mire.flow.imports import GOOD, check_others, import_catalogs, others_of
+
+    if (namespaces is None) == (not is_all):
+        raise InputError("say whose catalogs: --namespaces infra,web, or --all")
+    ds = open_datastore()
+    chosen = others_of(ds) if namespaces is None else check_others(ds, namespaces.split(","))
+    done = import_catalogs(ds, chosen)
+    document = {
+        "namespaces": [
+            {
+                "namespace": each.namespace,
+                "outcome": each.outcome,
+                "rows": each.rows,
+                "refused": each.refused,
+                "message": each.message,
+            }
+            for each in done
+        ],
+        "totalRows": sum(each.rows for each in done),
+    }
+    emit("catalog.pull", document, lambda: _imported(done))
+    # Who asks for all of them knows that not everybody publishes.
+    fine = (*GOOD, "missing") if is_all else GOOD
+    if any(each.outcome not in fine for each in done):
+        raise click.exceptions.Exit(_NOT_IMPORTED)
+
+
+def _imported(done: "list[Imported]") -> str:
+    if not done:
+        return "no other namespace is in this store"
+    lines = [table(["NAMESPACE", "OUTCOME", "ROWS"], [[each.namespace, each.outcome, each.rows] for each in done])]
+    for each in done:
+        if each.refused:
+            lines.append(plain(f"note: {each.namespace}: {each.refused} rows are left out; the first: {each.message}"))
+        elif each.message is not None:
+            lines.append(plain(f"note: {each.namespace}: {each.message}"))
+    return "\n".join(lines)
+
+
 @command.command("stats")
 @common_options
 def stats() -> None:
     """Show what the catalog holds."""
     from mire.flow.catalog import catalog_path, fresh
+    from mire.flow.imports import known_imports
 
     ds = open_datastore()
     with fresh(ds, workers=os.cpu_count() or 1, progress=progress) as (catalog, _):
         versions, latest, content = catalog.one("SELECT count(*), sum(is_latest), sum(size) FROM version") or (0, 0, 0)
     path = catalog_path(ds)
     size = os.path.getsize(path) if os.path.isfile(path) else 0
+    others = {each.namespace: each.rows for each in known_imports(ds)}
     document = {"path": path, "bytes": size, "versions": versions, "names": latest or 0, "contentBytes": content or 0}
+    document["otherNamespaces"] = others
     emit(
         "catalog.stats",
         document,
@@ -64,6 +151,7 @@ def stats() -> None:
                 ("content", size_text(content or 0)),
                 ("catalog", size_text(size)),
                 ("file", path),
+                *((f"rows of {namespace}", rows) for namespace, rows in others.items()),
             ]
         ),
     )

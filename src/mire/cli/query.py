@@ -16,6 +16,7 @@ from mire.cli.face import emit, facts, nothing, notices, open_datastore, plain, 
 @click.option("--offset", type=int, default=0, help="Skip so many.")
 @click.option("--cursor", metavar="TEXT", help="Go on after the page that came with this cursor.")
 @click.option("--history", is_flag=True, help="All versions, not only the latest of each name.")
+@click.option("--all-namespaces", is_flag=True, help="Rows of other namespaces, too, as far as they were pulled.")
 @click.option("--no-hydrate", is_flag=True, help="Content that is not here is null instead of being fetched.")
 @click.option("--strict", is_flag=True, help="A missing tag or attribute is an error instead of no match.")
 @click.option("--fresh", is_flag=True, help="Look at the files first, however large the store.")
@@ -29,6 +30,7 @@ def command(
     offset: int,
     cursor: str | None,
     history: bool,
+    all_namespaces: bool,
     no_hydrate: bool,
     strict: bool,
     fresh: bool,
@@ -42,7 +44,8 @@ def command(
     mire query 'size > 1000000' --history --order-by 'size desc' --limit 10
 
     Only the latest version of each name is looked at, unless the predicate mentions version or
-    isLatest, or --history is given.
+    isLatest, or --history is given. Rows of other namespaces ('mire catalog pull') are looked at
+    only if the predicate mentions ns, or with --all-namespaces.
     """  # noqa: D301 - \b is how click keeps lines as they are
     from mire.flow.query import Query, query
     from mire.flow.query import explain as explain_it
@@ -57,6 +60,7 @@ def command(
         history=history,
         hydrate=not no_hydrate,
         strict=strict,
+        all_namespaces=all_namespaces,
     )
     if explain:
         found = explain_it(asked)
@@ -73,7 +77,13 @@ def command(
         "cursor": answer.cursor,
         "problems": answer.problems,
     }
-    emit("query", document, lambda: _text(answer.rows, is_selected=select is not None) or nothing("nothing found", ds))
+    is_spanning = bool(explain_it(asked)["allNamespaces"])
+
+    def text() -> str:
+        shown = _text(answer.rows, is_selected=select is not None, is_spanning=is_spanning)
+        return shown or nothing("nothing found", ds)
+
+    emit("query", document, text)
     if answer.cursor is not None:
         notices([f"more: raise --limit, or go on with --cursor {answer.cursor}"])
 
@@ -84,7 +94,7 @@ def _explained(found: dict[str, Any]) -> str:
     return facts([*steps, *where, ("latest only", "yes" if found["latestOnly"] else "no")])
 
 
-def _text(rows: list[Any], *, is_selected: bool) -> str:
+def _text(rows: list[Any], *, is_selected: bool, is_spanning: bool) -> str:
     import json
 
     if not rows:
@@ -96,5 +106,8 @@ def _text(rows: list[Any], *, is_selected: bool) -> str:
         cells = [
             [r["modelType"], r["modelId"], r["name"], r["version"], size_text(r["size"]), r["createdAt"]] for r in rows
         ]
+        if is_spanning:
+            columns.insert(0, "NAMESPACE")
+            cells = [[row["namespace"] or "-", *line] for row, line in zip(rows, cells, strict=True)]
         lines = [table(columns, cells)]
     return "\n".join(lines)

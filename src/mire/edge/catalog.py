@@ -137,6 +137,15 @@ class CatalogFile:
         if self.path is not None:
             _write_stamp(self.path)  # a commit may have written to the file, and the next process must know it was us
 
+    @contextmanager
+    def beside(self, other: "CatalogFile") -> Iterator[None]:
+        """A block in which statements can name the tables of another catalog as `beside.version`."""
+        self.run("ATTACH DATABASE ? AS beside", (other.path or ":memory:",))
+        try:
+            yield
+        finally:
+            self.run("DETACH DATABASE beside")
+
     def close(self) -> None:
         """Close the connection and stamp the file as left by us."""
         # The last one to close writes the log into the file; of a file that was replaced nothing is ours to stamp.

@@ -63,3 +63,20 @@ def identity_at(path: str) -> FileIdentity | None:
         return identity_of(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def is_small(path: str, entries_max: int) -> bool:
+    """Whether a tree has at most so many entries; looks at no more than that."""
+    waiting, left = [path], entries_max
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    left -= 1
+                    if left < 0:
+                        return False
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            continue
+    return True

@@ -148,6 +148,7 @@ def sync_settings(found: Located) -> SyncSettings:
         is_lazy=strategy == "lazy",
         is_sharded=form == "sharded",
         is_monolith_kept=kept == "keep",
+        is_publishing=found.config.publishes_catalog and bool(found.config.namespace),
     )
 
 

@@ -38,7 +38,7 @@ _LATEST = NAMES.index("is_latest")
 _VERSION = NAMES.index("version")
 _KEY = "namespace=? AND model_type=? AND model_id=? AND name=?"
 _CHEAP_MS = 50.0
-_WORTH_WEIGHING = 1000
+WORTH_WEIGHING = 1000
 """Rows read by one look that may change which index is best."""
 _SHARE = 20
 """A check that takes longer than a blink is repeated only after so many times its own duration."""
@@ -56,6 +56,11 @@ class Refreshed:
     errors: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     is_skipped: bool = False
+
+
+def is_complete(ds: Datastore, catalog: CatalogFile) -> bool:
+    """Whether everything was looked at once, so that a look reads only what changed."""
+    return meta_of(catalog, "complete") == _tiers(ds)
 
 
 def catalog_path(ds: Datastore) -> str:
@@ -102,12 +107,12 @@ def _refresh_if_due(
 ) -> Refreshed:
     # Always exact where looking is cheap. A store so large that looking takes longer is looked at again only
     # after a multiple of that time; what this repository writes itself is there at once in any case.
-    is_complete = _meta(catalog, "complete") == _tiers(ds)
-    if model is not None and is_complete:
+    is_known = is_complete(ds, catalog)
+    if model is not None and is_known:
         return refresh(ds, catalog, model=model, workers=workers, progress=progress)
-    cost_ms, checked_ms = float(_meta(catalog, "cost_ms") or 0), float(_meta(catalog, "checked_ms") or 0)
+    cost_ms, checked_ms = float(meta_of(catalog, "cost_ms") or 0), float(meta_of(catalog, "checked_ms") or 0)
     age_ms = time.time() * 1000 - checked_ms
-    if is_complete and not force and cost_ms > _CHEAP_MS and 0 <= age_ms < cost_ms * _SHARE:
+    if is_known and not force and cost_ms > _CHEAP_MS and 0 <= age_ms < cost_ms * _SHARE:
         return Refreshed(is_skipped=True)
     return refresh(ds, catalog, workers=workers, progress=progress)
 
@@ -123,9 +128,9 @@ def refresh(
 ) -> Refreshed:
     """Read what changed since the last look, whoever changed it; `deep` looks at every version's file."""
     start = time.monotonic()
-    generation = _meta(catalog, "generation")
+    generation = meta_of(catalog, "generation")
     done = Refreshed()
-    if _meta(catalog, "tiers") != _tiers(ds):
+    if meta_of(catalog, "tiers") != _tiers(ds):
         _forget_everything(catalog, ds)
     if model is None and catalog.one("SELECT 1 FROM version") is None:
         catalog.drop_indexes()  # made anew at the end, sorted, in a third of the time
@@ -133,14 +138,14 @@ def refresh(
         _refresh_root(ds, catalog, index, root, done, model=model, deep=deep, workers=workers, progress=progress)
     if model is None:
         catalog.create_indexes()
-        if done.read >= _WORTH_WEIGHING:
+        if done.read >= WORTH_WEIGHING:
             catalog.weigh_indexes()
         with catalog.transaction():
-            _set_meta(catalog, "complete", _tiers(ds))
+            set_meta(catalog, "complete", _tiers(ds))
             # A write that came in between may have been seen by neither look: then the next query looks again.
-            is_quiet = _meta(catalog, "generation") == generation
-            _set_meta(catalog, "checked_ms", str(time.time() * 1000 if is_quiet else 0))
-            _set_meta(catalog, "cost_ms", str((time.monotonic() - start) * 1000 if not done.read else 0))
+            is_quiet = meta_of(catalog, "generation") == generation
+            set_meta(catalog, "checked_ms", str(time.time() * 1000 if is_quiet else 0))
+            set_meta(catalog, "cost_ms", str((time.monotonic() - start) * 1000 if not done.read else 0))
     return done
 
 
@@ -282,7 +287,7 @@ def note(ds: Datastore, model: ModelRef, *names: DataName) -> None:
 
 def note_paths(ds: Datastore, rel_paths: Iterable[RelPath]) -> None:
     """Look again at the names whose files were changed by other means than our own verbs, such as a pull."""
-    paths = sorted({path for rel in rel_paths if (path := _name_above(rel)) is not None})
+    paths = sorted({path for rel in rel_paths if (path := name_above(rel)) is not None})
     if not paths or not os.path.exists(catalog_path(ds)):
         return
     for _ in range(_NOTES_MAX):
@@ -292,7 +297,7 @@ def note_paths(ds: Datastore, rel_paths: Iterable[RelPath]) -> None:
                 return
 
 
-def _name_above(rel: RelPath) -> RelPath | None:
+def name_above(rel: RelPath) -> RelPath | None:
     """The name's directory that a file of model data is in: two levels up, or one for a marker."""
     directory = rel.rpartition("/")[0]
     above, _, last = directory.rpartition("/")
@@ -306,7 +311,7 @@ def _note(ds: Datastore, catalog: CatalogFile, model: ModelRef, names: tuple[Dat
 
 
 def _look_again(ds: Datastore, catalog: CatalogFile, paths: Iterable[RelPath], *, trusted: bool) -> None:
-    if _meta(catalog, "tiers") != _tiers(ds):
+    if meta_of(catalog, "tiers") != _tiers(ds):
         return
     by_root: dict[str, list[str]] = {}
     for path in paths:
@@ -316,7 +321,7 @@ def _look_again(ds: Datastore, catalog: CatalogFile, paths: Iterable[RelPath], *
         scans = scan_names(root, ds.config.namespace, names, known, trusted=trusted)
         _apply(ds, catalog, ds.data_roots().index(root), scans, Refreshed())
     with catalog.transaction():
-        _set_meta(catalog, "generation", str(int(_meta(catalog, "generation") or 0) + 1))
+        set_meta(catalog, "generation", str(int(meta_of(catalog, "generation") or 0) + 1))
 
 
 def close_catalog(ds: Datastore) -> None:
@@ -371,17 +376,19 @@ def _forget_everything(catalog: CatalogFile, ds: Datastore) -> None:
         catalog.run("DELETE FROM version")
         catalog.run("DELETE FROM name")
         catalog.run("DELETE FROM meta")
-        _set_meta(catalog, "tiers", _tiers(ds))
+        set_meta(catalog, "tiers", _tiers(ds))
 
 
 def _tiers(ds: Datastore) -> str:
     return "\n".join((*ds.data_roots(), *ds.config.exclude, ds.config.namespace))
 
 
-def _meta(catalog: CatalogFile, key: str) -> str | None:
+def meta_of(catalog: CatalogFile, key: str) -> str | None:
+    """One fact about a catalog."""
     row = catalog.one("SELECT value FROM meta WHERE key=?", (key,))
     return None if row is None else str(row[0])
 
 
-def _set_meta(catalog: CatalogFile, key: str, value: str) -> None:
+def set_meta(catalog: CatalogFile, key: str, value: str) -> None:
+    """Record a fact about a catalog."""
     catalog.run("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))

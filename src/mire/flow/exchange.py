@@ -17,6 +17,7 @@ from mire.flow.datastore import Datastore
 from mire.flow.locked import Hold, Lock
 from mire.flow.mark import pending_marks
 from mire.flow.place import open_place, view_of
+from mire.flow.publish import has_due
 from mire.flow.pull import Pulled, bring_content, pull
 from mire.flow.push import Pushed, push
 from mire.flow.sync import is_offline
@@ -34,7 +35,7 @@ def push_now(
 ) -> Pushed:
     """Publish what is marked; the global lock is held around the commit only."""
     view_of(ds)
-    if not full and pending_marks(ds).is_clean:
+    if not full and pending_marks(ds).is_clean and not has_due(ds):
         return Pushed(is_dry_run=dry_run)
     bound = within_timeout(ds, watch)
     with ExitStack() as stack:

@@ -17,6 +17,7 @@ from mire.errors import DeniedError, InputError, NotFoundError, RemoteError, sho
 from mire.flow.acquire import Deadline, acquire, is_free, is_surely_free, new_lease, parting_of, sighting_of
 from mire.flow.datastore import Datastore, Lifecycle
 from mire.flow.locked import Hold, Lock, held_lock, holds_any
+from mire.flow.publishdir import is_shown, publishing
 from mire.flow.setup import ensure_initialized
 from mire.model.artifact import ModelRef
 from mire.model.lease import TTL_MS, Lease, LockKey, Sighting
@@ -40,7 +41,8 @@ def hold_models(
     In a cached datastore the outermost hold pulls these models first, and pushes what was changed at the end.
     """
     wanted = tuple(models)
-    life = None if holds_any(ds.locks) else ds.lifecycle
+    is_inside = holds_any(ds.locks)
+    life = None if is_inside else ds.lifecycle
     with ExitStack() as stack:
         hold = _locked_at_remote(ds, life, wanted, ttl_ms, wait_ms, stack) if life is not None else None
         if hold is not None and life is not None:
@@ -49,6 +51,8 @@ def hold_models(
             # Without the remote there is no lock that others see; those who use this cache see one of ours.
             here = ds if life is None else replace(ds, locks=LockDir(ds.base), lifecycle=None)
             hold = stack.enter_context(_hold_models(here, wanted, ttl_ms, wait_ms))
+        if wanted and not is_inside and is_shown(ds):
+            stack.enter_context(publishing(ds))
         yield hold
 
 
@@ -109,7 +113,8 @@ def hold_global(ds: Datastore, *, ttl_ms: int = TTL_MS, wait_ms: int | None = No
 
     In a cached datastore everything is pulled first, and what was changed is pushed at the end; it takes the remote.
     """
-    life = None if holds_any(ds.locks) else ds.lifecycle
+    is_inside = holds_any(ds.locks)
+    life = None if is_inside else ds.lifecycle
     reason = None if life is None else life.gate()
     if reason is not None:
         raise DeniedError(reason, kind="read_only")
@@ -117,6 +122,8 @@ def hold_global(ds: Datastore, *, ttl_ms: int = TTL_MS, wait_ms: int | None = No
         hold = stack.enter_context(_hold_global(ds, ttl_ms, wait_ms))
         if life is not None:
             stack.enter_context(life.around(ds, None, hold))
+        if not is_inside and is_shown(ds):
+            stack.enter_context(publishing(ds))
         yield hold
 
 

@@ -22,6 +22,7 @@ from mire.flow.index import fetch_index
 from mire.flow.mark import pending_marks
 from mire.flow.place import view_of
 from mire.flow.prospect import source_of
+from mire.flow.publishdir import withdraw
 from mire.flow.relocate_remote import open_side
 from mire.model.config import Config, Extension, Filesystem
 from mire.model.manifest import Manifest
@@ -111,10 +112,11 @@ def unset_namespace(repo_dir: str, *, keep: bool = False, flags: Flags | None = 
 
 def leave(ds: Datastore, repo_dir: str, repo_id: str, *, keep: bool = False) -> None:
     """Change the setting, then give the name back: a crash in between leaves a claim that is still ours."""
+    if not keep:
+        withdraw(ds)
     rebind(solo_of(ds))
     _write_setting(repo_dir, SOLO)
     if not keep:
-        files.remove_file(os.path.join(ds.tier, EXPORT))
         release_namespace(ds, repo_id)
         files.remove_empty([ds.tier])
 

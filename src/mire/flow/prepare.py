@@ -2,22 +2,24 @@
 
 Owns: what is decided about each path, and what is kept for the second half.
 Must not know: how the index is written.
-Keeps: nothing is visible to others yet, and no mark is gone; a path that was not dealt with keeps its marks; a copy
+Keeps: the index says nothing of it yet, and no mark is gone; a path that was not dealt with keeps its marks; a copy
 that did not change here is never sent.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mire.edge.remote import Stat
 from mire.edge.tree import hash_file
-from mire.errors import MireError, NotFoundError, shown
+from mire.errors import FormatError, MireError, NotFoundError, shown
+from mire.flow.catalog import name_above
 from mire.flow.change import Local, Look, open_look, path_in_cache, resolved
 from mire.flow.conflict import Conflict, keep_theirs, why_of
 from mire.flow.datastore import Datastore
 from mire.flow.local import agreed_row, entry_of, tier_path
 from mire.flow.mark import pending_marks
 from mire.flow.place import Place
+from mire.flow.publish import PUBLISHED, due_names, due_now, is_published, may_wait, publish, record_due
 from mire.flow.reading import Reading, missed_move, read_for
 from mire.flow.said import is_ours, said_paths
 from mire.flow.send import intended, look_at, send
@@ -78,6 +80,9 @@ class Prepared:
     """What is to be deleted after the commit, as it was when that was decided."""
     agreed: list[BaseRow] = field(default_factory=list)
 
+    left: set[RelPath] = field(default_factory=set)
+    """Paths that were not dealt with."""
+
     @property
     def is_believed(self) -> bool:
         """Whether something is settled because the index says so already; perhaps we said it, and died then."""
@@ -85,6 +90,7 @@ class Prepared:
 
     def unsettle(self, ds: Datastore, rel: RelPath) -> None:
         """Keep the marks of a path that was not dealt with."""
+        self.left.add(rel)
         self.settled.difference_update(tops_of(path_in_cache(ds, rel)))
         self.is_bulk = False
 
@@ -105,7 +111,7 @@ def prepare(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared |
 
 def _planned(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared | None:
     pending = pending_marks(place.ds)
-    if pending.is_clean and not full:
+    if pending.is_clean and not full and not due_now(place):
         return None
     is_full = full or pending.is_bulk or not pending.is_known
     with open_look(place.ds, pending, is_full=is_full) as look:
@@ -118,9 +124,11 @@ def _planned(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared 
         _leave(place, prepared, done, rel, why)
     prepared.same = [local for local in found if local.here == "same"]
     changed = [local for local in found if local.here != "same"]
-    if not changed and not is_offered_again(place):
+    if not changed and not is_offered_again(place) and not due_now(place):
         return prepared
     rels = [RelPath(local.rel) for local in changed]
+    if due_now(place, rels):
+        rels.append(PUBLISHED)
     prepared.reading = read_for(place, rels, is_fresh_sharded=place.ds.sync.is_sharded)
     if prepared.reading.is_new and next(place.state.all_base(), None) is not None and not done.is_dry_run:
         # Nothing was agreed with a store that knows nothing: everything here is offered again.
@@ -134,7 +142,14 @@ def _planned(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared 
     if done.is_dry_run:
         done.uploaded += [RelPath(local.rel) for local in uploads]
         done.removed += sorted(prepared.removals)
-        return prepared
+        _publish(place, prepared, done, [RelPath(local.rel) for local in uploads])
+    else:
+        _store(place, prepared, done, uploads)
+    return prepared
+
+
+def _store(place: Place, prepared: Prepared, done: Pushed, uploads: Sequence[Local]) -> None:
+    """Store what was decided to be sent, and look at what is to go."""
     for rel, result in send(place, {RelPath(each.rel): prepared.expected[RelPath(each.rel)] for each in uploads}):
         if isinstance(result, Sent):
             prepared.sent[rel] = result
@@ -142,13 +157,34 @@ def _planned(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared 
             _leave(place, prepared, done, rel, result.message)
     going = {rel: entry for rel in prepared.removals if (entry := prepared.expected[rel]) is not None}
     prepared.objects |= look_at(place, going)
-    return prepared
+    _publish(place, prepared, done, prepared.sent)
+
+
+def _publish(place: Place, prepared: Prepared, done: Pushed, sent: Iterable[RelPath]) -> None:
+    """Store our catalog with the rows of what this push publishes; of what it leaves here others hear nothing."""
+    names = due_names(place, [*sent, *prepared.removals])
+    names -= {name for rel in prepared.left if (name := name_above(rel)) is not None}
+    if not names or prepared.reading is None:
+        return
+    if may_wait(place):
+        record_due(place, names)
+        return
+    try:
+        listed_as = prepared.reading.entry(PUBLISHED)
+        result = publish(place, listed_as, names, dry_run=done.is_dry_run)
+    except FormatError as error:
+        done.findings.append(f"the catalog is not published: {error.message}")
+        return
+    if result is not None and done.is_dry_run:
+        done.uploaded.append(PUBLISHED)
+    elif result is not None:
+        prepared.expected[PUBLISHED], prepared.sent[PUBLISHED] = listed_as, result
 
 
 def _candidates(place: Place, look: Look, done: Pushed, failed: list[tuple[RelPath, str]]) -> Iterator[Local]:
     """What may differ from the base; what cannot be read, or listed in any index, is told."""
     for local in look:
-        if local.here == "missing":
+        if local.here == "missing" or is_published(place.ds, local.rel):
             continue
         if local.here == "same":
             # A file that was looked at in vain is remembered as it is now, so that it is not read again.

@@ -18,8 +18,9 @@ from mire.flow.conflict import Conflict, drop_kept, keep_theirs, why_of
 from mire.flow.datastore import Datastore
 from mire.flow.deleted import Deleted, load_deleted, repeat_deletions
 from mire.flow.delta import Delta, now_ms
-from mire.flow.local import agreed_row, entry_of, here_of, is_open_at, load_marks
+from mire.flow.local import Here, agreed_row, entry_of, here_of, is_open_at, load_marks
 from mire.flow.place import Place, open_place
+from mire.flow.publish import is_published
 from mire.flow.said import is_ours
 from mire.flow.scoped import read_models
 from mire.flow.sidecar import update_sidecar
@@ -133,6 +134,8 @@ def _planned(
         action: Action = plan_pull_of(here.state, base, entry, here.value)
         if action == "conflict" and is_ours(place, rel, entry):
             action = plan_pull_of(here.state, entry, entry, here.value)
+        if is_published(place.ds, rel):
+            action = _derived(action, here, entry, full=full)
         is_won = action == "conflict" and theirs
         if is_won:
             action = "remove" if entry is None else "download"
@@ -159,6 +162,18 @@ def _instead(
     if gone is not None and entry is not None and gone.is_undone_by(entry):
         return "repeat"
     return "note" if not full and is_left_out(rel) else "download"
+
+
+def _derived(action: Action, here: Here, entry: Entry | None, *, full: bool) -> Action:
+    """What is done about our own published catalog: the next push composes it anew, so no copy of it is worth keeping.
+
+    It is not brought unless everything is: whoever publishes fetches it then.
+    """
+    if action == "conflict":
+        action = "nothing" if entry is None else "download"
+    if action != "download" or full:
+        return action
+    return "note" if here.state == "missing" else "nothing"
 
 
 def _carry_out(place: Place, steps: Sequence[Step], done: Pulled) -> None:

@@ -18,6 +18,7 @@ from mire.flow.local import agreed_row
 from mire.flow.mark import acknowledge
 from mire.flow.place import Place, open_push_place
 from mire.flow.prepare import Prepared, Pushed, prepare
+from mire.flow.publish import PUBLISHED, is_published, leave_for_later, record_due
 from mire.flow.said import forget_said, record_said
 from mire.flow.send import delete, forget_intents, intend
 from mire.flow.unpublished import forget_unpublished
@@ -81,6 +82,9 @@ def _finish(place: Place, prepared: Prepared, done: Pushed, guard: Callable[[], 
         if again is None:
             return
         prepared = again
+    if PUBLISHED in lost and is_published(place.ds, PUBLISHED):
+        leave_for_later(place)
+        lost.remove(PUBLISHED)
     done.conflicts += [Conflict(rel=rel, why="changed there again and again while it was pushed") for rel in lost]
 
 
@@ -123,4 +127,6 @@ def _agree(place: Place, prepared: Prepared, lost: set[RelPath]) -> None:
     forget_said(place, [*prepared.sent, *prepared.removals, *(RelPath(row.rel) for row in prepared.agreed)])
     forget_unpublished(place, prepared.sent)
     place.state.identify((local.rel, local.file, prepared.looked_ns) for local in prepared.same)
+    if PUBLISHED in published:
+        record_due(place, frozenset())
     acknowledge(place.ds, prepared.pending, prepared.settled, is_bulk=prepared.is_bulk)

@@ -8,24 +8,22 @@ the predicate fail are counted and named, never silently dropped.
 
 import json
 from collections.abc import Generator, Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mire.edge import files
 from mire.errors import InputError, MireError, shown
 from mire.flow.answer import Answer, Findings
 from mire.flow.catalog import Progress, fresh
+from mire.flow.content import NOT_HERE, content_path, is_text, own_content
 from mire.flow.datastore import Datastore
 from mire.flow.hydrate import hydrate
-from mire.flow.read import get
-from mire.model.artifact import ModelRef
-from mire.model.names import DataName, ModelId, ModelType, RelPath
+from mire.flow.imports import has_imports, open_imports
+from mire.flow.others import load_others
 from mire.model.row import NAMES
 from mire.plan.fields import COLUMNS
 from mire.wire.cursor import decode_cursor, encode_cursor
-from mire.wire.layout import RAW, version_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,10 +36,11 @@ if TYPE_CHECKING:
 _FIELDS = {"namespace": "namespace", **COLUMNS}
 _PLACE = {name: NAMES.index(column) for name, column in _FIELDS.items()}
 _BOOLEAN = ("isLatest", "streaming")
-_TEXT_TYPES = ("application/json", "application/yaml", "application/x-yaml")
 _PROBLEMS_SHOWN = 20
 _ORDER = "createdAt desc"
 _HYDRATED_AT_ONCE = 256
+_ALL_ROWS = f"""(SELECT {",".join(NAMES)} FROM main.version
+    UNION ALL SELECT {",".join(NAMES)} FROM beside.version WHERE namespace <> ?)"""  # noqa: S608 - our own names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +56,8 @@ class Query:
     history: bool = False
     hydrate: bool = True
     strict: bool = False
+    all_namespaces: bool = False
+    """Rows of other namespaces, too; a predicate that mentions `ns` asks for them by that."""
 
 
 def query(
@@ -86,10 +87,15 @@ def query(
     )
 
     def run(findings: Findings) -> Iterator[Any]:
-        with fresh(ds, force=force, workers=workers, progress=progress) as (catalog, done):
+        with ExitStack() as stack:
+            catalog, done = stack.enter_context(fresh(ds, force=force, workers=workers, progress=progress))
             findings.notices += done.notices
             findings.problems += done.errors[:_PROBLEMS_SHOWN]
-            yield from _found(ds, catalog, prepared, findings)
+            if prepared.is_spanning and has_imports(ds):
+                stack.enter_context(catalog.beside(stack.enter_context(open_imports(ds))))
+                yield from _found(ds, catalog, replace(prepared, table=_ALL_ROWS, own=ds.config.namespace), findings)
+            else:
+                yield from _found(ds, catalog, prepared, findings)
 
     return Answer(run)
 
@@ -106,6 +112,14 @@ class _Prepared:
     shows_content: bool
     before: "Predicate | None"
     after: "Predicate | None"
+    table: str = "version"
+    own: str | None = None
+    """Our namespace, where rows of others are beside ours: of ours only those in our own catalog count."""
+
+    @property
+    def is_spanning(self) -> bool:
+        """Whether rows of other namespaces are asked for."""
+        return self.asked.all_namespaces or self.plan.mentions_namespace
 
     @property
     def is_exact(self) -> bool:
@@ -117,10 +131,10 @@ class _Prepared:
         where, params = self.plan.where, self.plan.params
         if self.start is not None:
             where, params = f"({where}) AND {self.start.sql}", (*params, *self.start.params)
-        sql = f"SELECT {','.join(NAMES)} FROM version WHERE {where} ORDER BY {self.order.order_by}"  # noqa: S608 - from the planner
+        sql = f"SELECT {','.join(NAMES)} FROM {self.table} WHERE {where} ORDER BY {self.order.order_by}"  # noqa: S608 - from the planner
         if self.is_exact and self.asked.limit is not None:
             sql += f" LIMIT {self.asked.limit + 1} OFFSET {self.asked.offset}"
-        return sql, params
+        return sql, params if self.own is None else (self.own, *params)
 
 
 def _compiled(text: str | None, compile_text: "Callable[..., Predicate]", *, strict: bool) -> "Predicate | None":
@@ -133,7 +147,7 @@ def _found(ds: Datastore, catalog: "CatalogFile", query: _Prepared, findings: Fi
     count, last = 0, ()
     # Closed by name: an error keeps its frames, and a cursor in one of them would outlive its connection.
     with closing(_candidates(catalog, query)) as candidates:
-        for values, record in _loaded(ds, candidates, query):
+        for values, record in _loaded(ds, candidates, query, findings):
             if query.after is not None and not _matches(query.after, record, findings):
                 continue
             if left > 0:
@@ -144,7 +158,7 @@ def _found(ds: Datastore, catalog: "CatalogFile", query: _Prepared, findings: Fi
                 findings.cursor = encode_cursor(query.order.order_by, query.order.position_of(NAMES, last))
                 return
             if query.shows_content and "attributes" not in record:
-                record.update(_content(ds, record, hydrate=asked.hydrate))
+                record.update(_shown_content(ds, record, query, findings))
             count, last = count + 1, values
             yield record if query.select is None else _selected(query.select.select(record), record, findings)
 
@@ -161,29 +175,49 @@ def _candidates(catalog: "CatalogFile", query: _Prepared) -> Generator[_Candidat
             yield values, record
 
 
-def _loaded(ds: Datastore, candidates: Iterator[_Candidate], query: _Prepared) -> Iterator[_Candidate]:
+def _loaded(
+    ds: Datastore, candidates: Iterator[_Candidate], query: _Prepared, findings: Findings
+) -> Iterator[_Candidate]:
     """Candidates with their content, if the predicate needs it; what is at the remote comes a batch at a time."""
     if not query.plan.needs_content:
         yield from candidates
         return
     size = 1  # the first row must not wait for many
     while batch := list(islice(candidates, size)):
+        ours = [record for _, record in batch if _is_ours(ds, record)]
         if ds.remote is not None and query.asked.hydrate:
-            hydrate(ds, [_content_path(record) for _, record in batch if _is_text(record)])
-        for values, record in batch:
-            record.update(_content(ds, record, hydrate=query.asked.hydrate))
-            yield values, record
+            hydrate(ds, [content_path(record) for record in ours if is_text(record)])
+        for record in ours:
+            record.update(own_content(ds, record, hydrate=query.asked.hydrate))
+        others = [record for _, record in batch if not _is_ours(ds, record)]
+        for record, loaded in load_others(ds, others, hydrate=query.asked.hydrate) if others else ():
+            if isinstance(loaded, MireError):
+                _not_loaded(loaded, record, query, findings)
+            else:
+                record.update(loaded)
+        yield from (each for each in batch if "attributes" in each[1])
         size = min(size * 4, _HYDRATED_AT_ONCE)
 
 
-def _content_path(record: dict[str, Any]) -> RelPath:
-    model = ModelRef(model_type=ModelType(record["modelType"]), model_id=ModelId(record["modelId"]))
-    return RelPath(f"{version_dir(model, DataName(record['name']), record['version'])}/{RAW}")
+def _is_ours(ds: Datastore, record: dict[str, Any]) -> bool:
+    return bool(record["namespace"] == ds.config.namespace)
 
 
-def _is_text(record: dict[str, Any]) -> bool:
-    kind = str(record["contentType"])
-    return kind.startswith("text/") or kind in _TEXT_TYPES
+def _shown_content(ds: Datastore, record: dict[str, Any], query: _Prepared, findings: Findings) -> dict[str, Any]:
+    if _is_ours(ds, record):
+        return own_content(ds, record, hydrate=query.asked.hydrate)
+    ((_, loaded),) = load_others(ds, [record], hydrate=query.asked.hydrate)
+    if isinstance(loaded, MireError):
+        _not_loaded(loaded, record, query, findings)
+        return NOT_HERE
+    return loaded
+
+
+def _not_loaded(error: MireError, record: dict[str, Any], query: _Prepared, findings: Findings) -> None:
+    """One namespace's trouble is told, and is not the trouble of the whole answer, unless that was asked for."""
+    if query.asked.strict:
+        raise error
+    _problem(findings, record, error.message)
 
 
 def explain(asked: Query) -> dict[str, Any]:
@@ -199,6 +233,7 @@ def explain(asked: Query) -> dict[str, Any]:
         "evaluated": plan.residual,
         "needsContent": plan.needs_content,
         "latestOnly": plan.is_latest_only,
+        "allNamespaces": asked.all_namespaces or plan.mentions_namespace,
     }
 
 
@@ -235,31 +270,8 @@ def _problem(findings: Findings, record: dict[str, Any], message: str) -> None:
 
 
 def _label(record: dict[str, Any]) -> str:
-    return f"{record['modelType']}/{record['modelId']} {record['name']} version {record['version']}"
-
-
-def _content(ds: Datastore, record: dict[str, Any], *, hydrate: bool) -> dict[str, Any]:
-    """`attributes` and `content` of a record: parsed JSON, text, or empty; null when it is not to be brought here."""
-    kind = record["contentType"]
-    if not _is_text(record):
-        return {"attributes": {}, "content": ""}
-    model = ModelRef(model_type=ModelType(record["modelType"]), model_id=ModelId(record["modelId"]))
-    try:
-        artifact = get(ds, model, DataName(record["name"]), record["version"])
-        if not hydrate and not files.is_file(artifact.path):
-            return {"attributes": None, "content": None}
-        text = artifact.text()
-    except MireError as error:
-        if error.kind == "not_text":
-            return {"attributes": {}, "content": ""}
-        raise
-    if kind == "application/json":
-        try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError):
-            return {"attributes": {}, "content": text}
-        return {"attributes": parsed if isinstance(parsed, dict) else {}, "content": parsed}
-    return {"attributes": {}, "content": text}
+    namespace = f"{record['namespace']}:" if record["namespace"] else ""
+    return f"{namespace}{record['modelType']}/{record['modelId']} {record['name']} version {record['version']}"
 
 
 def _check_page(asked: Query) -> None:

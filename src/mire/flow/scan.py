@@ -5,7 +5,6 @@ Must not know: SQLite.
 Keeps: everything a task needs is in its arguments, so that it can run anywhere.
 """
 
-import json
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ from mire.model.artifact import Metadata, ModelRef, NameState
 from mire.model.names import ModelId, ModelType, Namespace
 from mire.model.row import FileIdentity, NameKey, row_of
 from mire.plan.write import published_number, visible_numbers
+from mire.wire.export import tags_text
 from mire.wire.latest import decode_highest, decode_latest
 from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA, RAW
 from mire.wire.metadata import check_agrees, decode_metadata
@@ -180,5 +180,4 @@ def _tags_text(metadata: Metadata) -> str:
 
 @lru_cache(maxsize=1024)
 def _json_text(tags: tuple[tuple[str, str], ...]) -> str:
-    # SQLite's JSON functions end a text at a NUL, which nobody means to have in a tag.
-    return json.dumps(dict(tags), ensure_ascii=False, separators=(",", ":")).replace("\\u0000", "\ufffd")
+    return tags_text(dict(tags))

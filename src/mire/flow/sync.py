@@ -8,6 +8,7 @@ made under.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from mire.edge import clock
 from mire.errors import ConflictError, DeniedError, MissingBucketError, RemoteError
@@ -60,7 +61,8 @@ class Sync:
 
     def _push(self, ds: Datastore, hold: Hold) -> None:
         try:
-            done = push(within_timeout(ds), guard=lambda: hold.check(is_strict=True))
+            patient = replace(ds, sync=replace(ds.sync, is_patient=True))
+            done = push(within_timeout(patient), guard=lambda: hold.check(is_strict=True))
         except RemoteError as error:
             if not is_offline(error):
                 raise

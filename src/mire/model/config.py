@@ -46,6 +46,10 @@ class SyncSettings:
     """Whether a store without an index gets the sharded form; the other one every client ever released can read."""
     is_monolith_kept: bool = False
     """Whether a sharded store also has a monolith, as a copy for programs that know nothing else."""
+    is_publishing: bool = False
+    """Whether a push in a namespace publishes the namespace's catalog."""
+    is_patient: bool = False
+    """Whether a large catalog may be published later: after a write, but not when somebody asks for a push."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +64,5 @@ class Config:
     lock_timeout_ms: int = LOCK_TIMEOUT_MS
     sync_timeout_ms: int = SYNC_TIMEOUT_MS
     repo_id: str | None = None
+    publishes_catalog: bool = True
+    """Whether a namespace shows its catalog to others; without a namespace there is nobody to show it to."""

@@ -26,7 +26,7 @@ from mire.plan.address import parse_target
 from mire.plan.path import expand_path
 from mire.plan.route import check_exclude
 from mire.wire.layout import LOCAL_TIER
-from mire.wire.repo import DatastoreBlock, RepoFile
+from mire.wire.repo import PUBLISH, DatastoreBlock, RepoFile
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.-]*")
 _MILLISECONDS = re.compile(r"[0-9]{1,15}")
@@ -58,6 +58,7 @@ def resolve_config(*, repo_dir: str, repo: RepoFile | None, environ: Mapping[str
         lock_timeout_ms=_lock_timeout_ms(block, environ, flags),
         sync_timeout_ms=_sync_timeout_ms(block, environ, flags),
         repo_id=repo.repo_id if repo else None,
+        publishes_catalog=_publishes(block, target),
     )
 
 
@@ -112,6 +113,15 @@ def _sync_timeout_ms(block: DatastoreBlock | None, environ: Mapping[str, str], f
     if block and block.sync_timeout_ms is not None:
         return _milliseconds(block.sync_timeout_ms, ".swamp.yaml: 'datastore': syncTimeoutMs")
     return _from_environ(environ, "SWAMP_DATASTORE_SYNC_TIMEOUT_MS", SYNC_TIMEOUT_MS)
+
+
+def _publishes(block: DatastoreBlock | None, target: Target) -> bool:
+    said = block.publish_catalog if block else None
+    if isinstance(target, Extension) and target.config.get(PUBLISH) is not None:
+        said = target.config[PUBLISH]
+    if said is not None and not isinstance(said, bool):
+        raise ConfigError(f".swamp.yaml: 'datastore': {PUBLISH} is {shown(said)}: give true or false")
+    return said is not False
 
 
 def _is_between(seconds: object, least: int) -> bool:

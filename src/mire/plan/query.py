@@ -47,6 +47,8 @@ class QueryPlan:
     metadata_residual: str | None
     needs_content: bool
     is_latest_only: bool
+    mentions_namespace: bool
+    """Whether the predicate is about `ns`: then it is meant for rows of other namespaces, too."""
     explain: tuple[Step, ...]
 
 
@@ -82,6 +84,7 @@ def plan_query(predicate: str, *, history: bool = False, strict: bool = False) -
         metadata_residual=_conjunction([step for step in steps if step.by == "record"]),
         needs_content=needs_content,
         is_latest_only=is_latest_only,
+        mentions_namespace="ns" in fields_of(tree),
         explain=tuple(steps),
     )
 

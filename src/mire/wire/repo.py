@@ -23,10 +23,11 @@ LAYOUT_RELEASE: Final = "2026.08.12.1"
 
 HYDRATION: Final = "hydrationStrategy"
 INDEX: Final = "index"
+PUBLISH: Final = "publishCatalog"
 
 CORE_KEYS: Final = (
     *("namespace", HYDRATION, "syncTimeoutMs", "lockTimeoutMs", "directories", "exclude"),
-    *(INDEX, "dual"),
+    *(INDEX, "dual", PUBLISH),
 )
 """What is kept beside a backend's own configuration, and may stand in it: the reference's members, then ours."""
 
@@ -43,6 +44,7 @@ class DatastoreBlock:
     namespace: str
     sync_timeout_ms: object
     lock_timeout_ms: object
+    publish_catalog: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ def _decode_block(block: Mapping[str, Any]) -> DatastoreBlock:
         namespace=fields.maybe("namespace", _string) or "",
         sync_timeout_ms=_first(fields.maybe("syncTimeoutMs", lambda v: v), config.get("syncTimeoutMs")),
         lock_timeout_ms=_first(fields.maybe("lockTimeoutMs", lambda v: v), config.get("lockTimeoutMs")),
+        publish_catalog=_first(fields.maybe(PUBLISH, lambda v: v), config.get(PUBLISH)),
     )
 
 
