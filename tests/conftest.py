@@ -1,6 +1,7 @@
 """What all tests share: Hypothesis profiles, a clean environment, a store in a temporary directory."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ import mire
 settings.register_profile("quick", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("MIRE_HYPOTHESIS", "quick"))
+
+# A background job of a shell ignores Ctrl-C, and so would every process that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["servers"]
 
