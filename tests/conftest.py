@@ -13,7 +13,7 @@ settings.register_profile("quick", max_examples=50, deadline=None, suppress_heal
 settings.register_profile("thorough", max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("MIRE_HYPOTHESIS", "quick"))
 
-pytest_plugins = ["servers"]
+pytest_plugins = ["servers", "sparks"]
 
 _FOREIGN = ("SWAMP_", "MIRE_", "AWS_", "GOOGLE_", "GCLOUD_", "GCE_", "CLOUDSDK_", "STORAGE_EMULATOR_", "OBJECT_STORE_")
 _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all"))

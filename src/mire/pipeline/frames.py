@@ -1,0 +1,129 @@
+"""The tables that flow between stages: their columns, in one place.
+
+Owns: every schema, and how rows become batches of one.
+Must not know: what fills a table, or who reads it.
+Keeps: times are text or whole numbers as the wire has them: no table depends on a time zone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from mire.pipeline.release import check_release, this_release
+
+BATCH: Final = 10_000
+"""Rows of a batch: enough that handing one over costs little, few enough to fit beside a hundred others."""
+
+_TEXT, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.bool_()
+
+ENTRIES: Final = pa.schema(
+    [
+        ("rel", _TEXT),
+        ("partition", _TEXT),
+        ("size_bytes", _NUMBER),
+        ("last_modified", _TEXT),
+        ("local_mtime", _TEXT),
+        ("sha256", _TEXT),
+        ("extra", _TEXT),
+        ("damage", _TEXT),
+    ]
+)
+"""What an index says, a row for each entry; `extra` is JSON, `damage` why an entry says nothing usable."""
+
+OBJECTS: Final = pa.schema([("rel", _TEXT), ("size_bytes", _NUMBER), ("fingerprint", _TEXT), ("modified_ms", _NUMBER)])
+"""What a listing shows, without what no client syncs."""
+
+FINDINGS: Final = pa.schema(
+    [("kind", _TEXT), ("path", _TEXT), ("message", _TEXT), ("remedy", _TEXT), ("is_damage", _FLAG)]
+)
+"""What a verification found."""
+
+ARTIFACTS: Final = pa.schema(
+    [
+        ("namespace", _TEXT),
+        ("model_type", _TEXT),
+        ("model_id", _TEXT),
+        ("name", _TEXT),
+        ("version", _NUMBER),
+        ("is_latest", _FLAG),
+        ("id", _TEXT),
+        ("data_type", _TEXT),
+        ("content_type", _TEXT),
+        ("lifetime", _TEXT),
+        ("version_policy", _TEXT),
+        ("lifecycle", _TEXT),
+        ("renamed_to", _TEXT),
+        ("streaming", _FLAG),
+        ("size_bytes", _NUMBER),
+        ("checksum", _TEXT),
+        ("created_at", _TEXT),
+        ("owner_type", _TEXT),
+        ("owner_ref", _TEXT),
+        ("workflow_id", _TEXT),
+        ("workflow_run_id", _TEXT),
+        ("workflow_name", _TEXT),
+        ("job_name", _TEXT),
+        ("step_name", _TEXT),
+        ("source", _TEXT),
+        ("tags", pa.map_(_TEXT, _TEXT)),
+        ("attributes", _TEXT),
+        ("content", pa.binary()),
+        ("_error", _TEXT),
+    ]
+)
+"""Versions with their metadata; `attributes` is the JSON text of structured content, `_error` why a row says less."""
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """A schema as Spark takes it."""
+    return from_arrow_schema(schema)
+
+
+def batch_of(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows, each with its values in the order of the schema, as one batch."""
+    columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def batches_of(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = BATCH) -> Iterator[pa.RecordBatch]:
+    """Rows in batches, none larger than `size`."""
+    left = iter(rows)
+    while chunk := list(islice(left, size)):
+        yield batch_of(chunk, schema)
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    """The rows of batches, by column name."""
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
+    """A table of the driver's rows."""
+    table = pa.Table.from_batches(batches_of(rows, schema), schema)
+    return spark.createDataFrame(table, spark_schema(schema))
+
+
+def mapped(
+    frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: pa.Schema
+) -> DataFrame:
+    """A table with every partition of it worked on where it is; a worker of another release is refused."""
+    driver = this_release()
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        check_release(driver)
+        yield from work(batches)
+
+    return frame.mapInArrow(task, spark_schema(schema))
+
+
+def spread(spark: SparkSession, items: Sequence[Mapping[str, Any]], schema: pa.Schema, groups: int) -> DataFrame:
+    """A small table of the driver's, in so many partitions: each is one task's work."""
+    rows = [[item[name] for name in schema.names] for item in items]
+    return frame_of(spark, rows, schema).repartition(max(1, min(groups, len(items))))
