@@ -38,6 +38,42 @@ ENTRIES: Final = pa.schema(
 OBJECTS: Final = pa.schema([("rel", _TEXT), ("size_bytes", _NUMBER), ("fingerprint", _TEXT), ("modified_ms", _NUMBER)])
 """What a listing shows, without what no client syncs."""
 
+LOCAL: Final = pa.schema(
+    [("rel", _TEXT), ("here", _TEXT), ("size_bytes", _NUMBER), ("sha256", _TEXT), ("base", pa.binary())]
+)
+"""Our side of every path: what happened to it, the value of a file that changed, and the entry last agreed on."""
+
+COMPARED: Final = pa.schema(
+    [
+        *ENTRIES,
+        pa.field("object_size", _NUMBER),
+        pa.field("object_modified_ms", _NUMBER),
+        pa.field("here", _TEXT),
+        pa.field("local_size", _NUMBER),
+        pa.field("local_sha256", _TEXT),
+        pa.field("base", pa.binary()),
+    ]
+)
+"""Index, listing and our side beside each other: whatever any of them has."""
+
+ACTIONS: Final = pa.schema([("rel", _TEXT), ("push", _TEXT), ("pull", _TEXT)])
+"""What a push and a pull would do about each path."""
+
+INSPECTED: Final = pa.schema(
+    [
+        ("rel", _TEXT),
+        ("size_bytes", _NUMBER),
+        ("sha256", _TEXT),
+        ("marker", _NUMBER),
+        ("meta_size", _NUMBER),
+        ("meta_checksum", _TEXT),
+        ("meta_streaming", _FLAG),
+        ("error_kind", _TEXT),
+        ("error", _TEXT),
+    ]
+)
+"""Objects that were read: what they are, and what those say that say something about others."""
+
 FINDINGS: Final = pa.schema(
     [("kind", _TEXT), ("path", _TEXT), ("message", _TEXT), ("remedy", _TEXT), ("is_damage", _FLAG)]
 )
