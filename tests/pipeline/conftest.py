@@ -1,11 +1,14 @@
 """Stores for tests of the pipeline: directories that tasks can open, filled by a real client."""
 
+import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import mire
+from mire.cli.main import main
 from mire.edge.state import close_states
 
 
@@ -37,3 +40,29 @@ def synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         base = store.datastore.base
         store.close()
         close_states(base)
+
+
+@pytest.fixture
+def aged() -> Callable[[Path], None]:
+    """Make every file below a directory an hour old: nobody is at work on it any more."""
+
+    def age(root: Path) -> None:
+        before = time.time() - 3600
+        for directory, _, names in os.walk(root):
+            for name in names:
+                os.utime(os.path.join(directory, name), (before, before))
+
+    return age
+
+
+@pytest.fixture
+def run(spark: object, capsysbinary: pytest.CaptureFixture[bytes]) -> Callable[..., tuple[int, str, str]]:
+    """Run a command inside this process, in the session the tests share: exit code, stdout, stderr."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        out, err = capsysbinary.readouterr()
+        return int(ended.value.code or 0), out.decode(), err.decode()
+
+    return call

@@ -44,6 +44,7 @@ COMMANDS = (
     "catalog",
     "status",
     "verify",
+    "repair",
     "index",
     "namespace",
     "doctor",
