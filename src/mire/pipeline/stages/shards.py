@@ -40,7 +40,12 @@ def read_index(spark: SparkSession, spec: StoreSpec, view: IndexView, *, cores: 
     """What counts as the index: its shards, or its monolith."""
     if view.form == "sharded":
         return read_shards(spark, spec, view, cores=cores)
-    frame = frame_of(spark, [] if view.form == "none" else [(None, True)], _NAMES).coalesce(1)
+    return read_monolith(spark, spec, view)
+
+
+def read_monolith(spark: SparkSession, spec: StoreSpec, view: IndexView) -> DataFrame:
+    """The monolith, if there is one, whether it is the index or left behind; one that is not understood is a row."""
+    frame = frame_of(spark, [] if view.monolith_tag is None else [(MONOLITH, True)], _NAMES).coalesce(1)
     return mapped(frame, lambda batches: _monolith(spec, batches), ENTRIES)
 
 
@@ -81,8 +86,11 @@ def _monolith(spec: StoreSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     for _ in rows_of(batches):
         body = fetch(open_spec(spec), MONOLITH)
         if body is not None and not isinstance(body, Same):
-            text = decode_monolith(body.data)
-            yield from batches_of(_rows(text, None, is_listed=True), ENTRIES)
+            try:
+                rows = _rows(decode_monolith(body.data), None, is_listed=True)
+            except FormatError as error:
+                rows = iter([_about(MONOLITH, error.message)])
+            yield from batches_of(rows, ENTRIES)
 
 
 def _shards(spec: StoreSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
