@@ -25,9 +25,7 @@ _DAMAGED = 7
 @click.option("--table", metavar="DIR", help="With --pipeline: write all findings there, as Parquet.")
 @spark_options
 @common_options
-def command(
-    deep: bool, is_local: bool, is_repair: bool, pipeline: bool, table: str | None, master: str | None
-) -> None:
+def command(deep: bool, is_local: bool, is_repair: bool, pipeline: bool, table: str | None, master: str | None) -> None:
     """Compare the index with the cache, content with what was recorded, and objects with the index.
 
     Every file here is read. Nothing is changed, here or at the remote. Exit 7 when something is damaged; each finding

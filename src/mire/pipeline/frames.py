@@ -79,6 +79,30 @@ FINDINGS: Final = pa.schema(
 )
 """What a verification found."""
 
+TO_MOVE: Final = pa.schema([*ENTRIES, pa.field("known_fingerprint", _TEXT), pa.field("known_sha256", _TEXT)])
+"""What is to be moved: what the index says of it, and what we stored under its path and did not publish."""
+
+MOVED: Final = pa.schema(
+    [
+        ("rel", _TEXT),
+        ("size_bytes", _NUMBER),
+        ("sha256", _TEXT),
+        ("last_modified", _TEXT),
+        ("local_mtime", _TEXT),
+        ("mtime_ns", _NUMBER),
+        ("ctime_ns", _NUMBER),
+        ("inode", _NUMBER),
+        ("looked_ns", _NUMBER),
+        ("fingerprint", _TEXT),
+        ("temporary", _TEXT),
+        ("outcome", _TEXT),
+        ("error_class", _TEXT),
+        ("error_kind", _TEXT),
+        ("error", _TEXT),
+    ]
+)
+"""Files and objects that were moved, with what is known of them now; or why one was not."""
+
 ARTIFACTS: Final = pa.schema(
     [
         ("namespace", _TEXT),
