@@ -46,6 +46,7 @@ COMMANDS = (
     "verify",
     "repair",
     "index",
+    "migrate",
     "namespace",
     "doctor",
     "backends",

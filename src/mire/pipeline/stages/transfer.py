@@ -104,7 +104,7 @@ def copy(frame: DataFrame, source: StoreSpec, target: StoreSpec, *, at_once: int
         def move(row: _Row) -> _Result:
             rel, entry = row["rel"], entry_in(row)
             try:
-                return _copied(one, other, rel, entry if isinstance(entry, Entry) else None)
+                return _copied(one, other, rel, row["size_bytes"], entry if isinstance(entry, Entry) else None)
             except (NotFoundError, FormatError, ConflictError) as error:
                 return _failed(rel, error)
 
@@ -123,9 +123,9 @@ def _check_seen(directory: str) -> None:
         )
 
 
-def _copied(one: Remote, other: Remote, rel: str, entry: Entry | None) -> _Result:
+def _copied(one: Remote, other: Remote, rel: str, size_bytes: int, entry: Entry | None) -> _Result:
     there = _head(other, rel)
-    if there is not None and (entry is None or there.size_bytes == entry.size_bytes):
+    if there is not None and there.size_bytes == size_bytes:
         found = _hashed(other, rel)
         if entry is not None and entry.sha256 is not None:
             is_same = found[0] == entry.sha256
@@ -133,7 +133,7 @@ def _copied(one: Remote, other: Remote, rel: str, entry: Entry | None) -> _Resul
             is_same = found == _hashed(one, rel)
         if is_same:
             return _copied_row(rel, *found, "there")
-    if entry is not None and entry.size_bytes > SMALL_BYTES:
+    if size_bytes > SMALL_BYTES:
         return _copied_large(one, other, rel, entry)
     data = one.get(rel).data
     sha256 = hashlib.sha256(data).hexdigest()
@@ -150,7 +150,7 @@ def _copied(one: Remote, other: Remote, rel: str, entry: Entry | None) -> _Resul
     return _copied_row(rel, sha256, len(data), "copied")
 
 
-def _copied_large(one: Remote, other: Remote, rel: str, entry: Entry) -> _Result:
+def _copied_large(one: Remote, other: Remote, rel: str, entry: Entry | None) -> _Result:
     digest, size = hashlib.sha256(), 0
 
     def chunks() -> Iterator[bytes]:
