@@ -47,6 +47,7 @@ COMMANDS = (
     "repair",
     "index",
     "migrate",
+    "export",
     "namespace",
     "doctor",
     "backends",

@@ -27,6 +27,8 @@ _REMOTE: Final = "SPARK_REMOTE"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 _LOOPBACK: Final = "127.0.0.1"
 _SAID_MAX: Final = 400
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_PARTITIONS_A_CORE: Final = 2
 
 _EVERYWHERE: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -45,8 +47,6 @@ def _embedded() -> dict[str, str]:
     return {
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.host": _LOOPBACK,
-        # A table of one machine is no table of a cluster: two partitions a core keep all busy.
-        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     }
 
 
@@ -63,10 +63,21 @@ def open_session(master: str | None = None, *, conf: Mapping[str, str] | None = 
         return
     spark = _start(master, conf or {})
     try:
+        _fit(spark)
         yield spark
     finally:
         if _SUBMITTED not in os.environ:
             spark.stop()
+
+
+def _fit(spark: "SparkSession") -> None:
+    """As many partitions as keep all cores busy, unless somebody chose a number: Spark's own is for large clusters."""
+    try:
+        context = spark.sparkContext
+        if not context.getConf().contains(_PARTITIONS):
+            spark.conf.set(_PARTITIONS, str(_PARTITIONS_A_CORE * int(context.defaultParallelism)))
+    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
+        return
 
 
 def check_installed() -> None:
