@@ -41,7 +41,6 @@ def spark() -> Iterator[object]:
         "spark.sql.shuffle.partitions": "2",
         # Tables of a few rows: generating and compiling code for them, or planning anew, takes longer than reading.
         "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.warehouse.dir": os.devnull,
         **environ,

@@ -103,6 +103,28 @@ MOVED: Final = pa.schema(
 )
 """Files and objects that were moved, with what is known of them now; or why one was not."""
 
+SCANS: Final = pa.schema([("scans", pa.binary())])
+"""What looks into names gave, for the catalog: pickled, from one process of ours to another."""
+
+RETENTION: Final = pa.schema(
+    [
+        ("model_type", _TEXT),
+        ("model_id", _TEXT),
+        ("name", _TEXT),
+        ("version", _NUMBER),
+        ("created_us", _NUMBER),
+        ("is_endless", _FLAG),
+        ("run_reason", _TEXT),
+        ("duration_us", _NUMBER),
+        ("policy_count", _NUMBER),
+        ("policy_us", _NUMBER),
+        ("is_held", _FLAG),
+        ("size_bytes", _NUMBER),
+        ("is_odd", _FLAG),
+    ]
+)
+"""What retention depends on, a row for each version a reader sees; `is_odd` names are left to the verb itself."""
+
 ARTIFACTS: Final = pa.schema(
     [
         ("namespace", _TEXT),
