@@ -80,8 +80,10 @@ def rebuild(form: "Form | None", deep: bool, dry_run: bool, master: str | None) 
     what counts. Run again after a crash, it goes on.
     """
     from mire.cli.sparked import open_spark
+    from mire.flow.place import view_of
 
     ds = open_datastore()
+    view_of(ds)
     with open_spark(master) as spark:
         from mire.pipeline.jobs.rebuild import rebuild_index
 

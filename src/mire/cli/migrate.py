@@ -33,13 +33,14 @@ def command(
     is published there meanwhile is brought, too. Run again after a crash, it goes on. Repositories that should use DST
     are switched with 'mire setup' afterwards.
     """  # noqa: D205 - the first sentence is long
+    from mire.pipeline.sides import open_source, open_target
+
+    here = os.getcwd()
+    one = open_source(source, namespace=from_namespace, repo_dir=here)
+    other = open_target(target, namespace=to_namespace, index=index, repo_dir=here)
     with open_spark(master) as spark:
         from mire.pipeline.jobs.migrate import migrate_store
-        from mire.pipeline.sides import open_source, open_target
 
-        here = os.getcwd()
-        one = open_source(source, namespace=from_namespace, repo_dir=here)
-        other = open_target(target, namespace=to_namespace, index=index, repo_dir=here)
         done = migrate_store(spark, one, other, dry_run=dry_run)
     document = {
         "dryRun": done.is_dry_run,

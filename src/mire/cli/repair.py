@@ -30,7 +30,10 @@ def command(orphans: "Orphans", drop: bool, dry_run: bool, master: str | None) -
     the bytes the index describes; an entry that describes a sound object wrongly is corrected. The last copy of
     anything is never deleted, and bytes that are replaced are kept beside the cache. It takes the global lock.
     """
+    from mire.flow.place import view_of
+
     ds = open_datastore()
+    view_of(ds)
     with open_spark(master) as spark:
         from mire.pipeline.jobs.repair import repair_store
 

@@ -15,8 +15,6 @@ import click
 from mire.cli.face import settings, show_progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from mire.flow.datastore import Datastore
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,7 +55,7 @@ def carried(ds: "Datastore", *, is_bulk: bool, is_forced: bool | None, master: s
 
 
 @contextmanager
-def open_spark(master: str | None) -> "Iterator[SparkSession]":
+def open_spark(master: str | None) -> Iterator[Any]:
     """The session of this invocation, which shows on a terminal how far it is."""
     from mire.pipeline.progress import watched
     from mire.pipeline.session import open_session

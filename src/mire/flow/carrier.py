@@ -30,7 +30,10 @@ class Carrier(Protocol):
     def send(
         self, place: "Place", replaced: Mapping[RelPath, Entry | None], known: Mapping[RelPath, Unpublished]
     ) -> Iterator[tuple[RelPath, Sent | MireError]] | None:
-        """Store files of the cache, as `flow/send` does (`known`: what we stored and did not publish); None when that may as well be done here."""
+        """Store files of the cache, as `flow/send` does; None when that may as well be done here.
+
+        `known` is what we stored and did not publish.
+        """
 
     def fetch(
         self, place: "Place", wanted: Mapping[RelPath, Entry], directory: str

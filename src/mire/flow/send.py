@@ -14,7 +14,7 @@ from mire.edge.remote import Refused, Remote, Removed, Stat, Unknown
 from mire.errors import MireError, NotFoundError, RemoteError
 from mire.flow.local import tier_path
 from mire.flow.place import Place
-from mire.flow.transfer import Sent, is_free, upload
+from mire.flow.transfer import Sent, Unpublished, is_free, upload
 from mire.flow.unpublished import load_unpublished, recorded
 from mire.model.index import Entry
 from mire.model.names import RelPath
