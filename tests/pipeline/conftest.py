@@ -10,6 +10,9 @@ import pytest
 import mire
 from mire.cli.main import main
 from mire.edge.state import close_states
+from sparks import ACCESS
+
+REPO_ID = "00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
@@ -40,6 +43,26 @@ def synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         base = store.datastore.base
         store.close()
         close_states(base)
+
+
+@pytest.fixture
+def bucket_repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Make a repository whose remote is a bucket of our S3 server."""
+    for name, value in ACCESS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def make(url: str, bucket: str) -> Path:
+        repo = tmp_path / "repo"
+        repo.mkdir()
+        (repo / ".swamp.yaml").write_text(
+            f'swampVersion: "1"\nrepoId: "{REPO_ID}"\ndatastore:\n  type: "@swamp/s3-datastore"\n  config:\n'
+            f'    bucket: {bucket}\n    region: us-east-1\n    forcePathStyle: true\n    endpoint: "{url}"\n'
+            "    index: sharded\n"
+        )
+        return repo
+
+    return make
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Bulk push and pull: moved by tasks, decided and committed as always."""
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,11 +11,14 @@ import pytest
 
 import mire
 from mire.edge.objectstore import open_local
+from mire.edge.state import close_states
 from mire.errors import RemoteError
 from mire.flow.mark import mark_all
 from mire.flow.pull import pull
 from mire.flow.push import push
 from mire.pipeline.carrier import SparkCarrier
+from mire.testing.faults import Fail
+from mire.testing.s3server import S3Server
 from mire.wire.relpath import is_internal
 from sync_world import committed
 
@@ -129,3 +133,17 @@ def test_bulk_commands(
     assert run("push", "--all", "--no-pipeline", "--repo", repo) == (0, "nothing to push\n", "")
     code, _, err = run("pull", "--pipeline", "--repo", repo)
     assert (code, "go with --all" in err) == (2, True)
+
+
+def test_a_task_that_fails_is_run_again(spark: Any, bucket_repo: Callable[..., Path]) -> None:
+    """A task that dies half-way is run once more over what it stored already; everything is committed, once."""
+    with S3Server(buckets=["mire-bulk"]) as server, mire.open(bucket_repo(server.url, "mire-bulk")) as store:
+        scribble(store, "text")
+        server.inject(Fail(403, "AccessDenied"), operation="PutObject", key="logs/*", skip=20, times=1)
+        done = push(on_spark(store, spark), full=True)
+        assert (len(done.uploaded), done.is_whole) == (FILES, True)
+        puts = [each.key for each in server.log() if each.operation == "PutObject" and each.key.startswith("logs/")]
+        assert len(puts) > FILES
+        assert json.loads(server.get("mire-bulk", "_index/_meta.json") or b"")["commitSeq"] == 1
+        assert len([key for key in server.keys("mire-bulk") if key.startswith("logs/")]) == FILES
+        close_states(store.datastore.base)

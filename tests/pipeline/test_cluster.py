@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +33,9 @@ def server() -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def repo(tmp_path: Path, server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repo(tmp_path: Path, server: S3Server, bucket_repo: Callable[..., Path]) -> Path:
     """A repository with some files that are not pushed, whose remote is a bucket."""
-    for name, value in ACCESS.items():
-        monkeypatch.setenv(name, value)
-    path = tmp_path / "repo"
-    path.mkdir()
-    (path / ".swamp.yaml").write_text(
-        'swampVersion: "1"\nrepoId: "00000000-0000-4000-8000-000000000001"\ndatastore:\n'
-        f'  type: "@swamp/s3-datastore"\n  config:\n    bucket: {BUCKET}\n    region: us-east-1\n'
-        "    forcePathStyle: true\n"
-        f'    endpoint: "{server.url}"\n    index: sharded\n'
-    )
+    path = bucket_repo(server.url, BUCKET)
     cache = tmp_path / "home/.swamp/repos/00000000-0000-4000-8000-000000000001"
     for number in range(FILES):
         file = cache / f"logs/{number % 5}/{number}"
@@ -53,9 +44,9 @@ def repo(tmp_path: Path, server: S3Server, monkeypatch: pytest.MonkeyPatch) -> P
     return path
 
 
-def mire(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+def mire(tmp_path: Path, *arguments: str, **variables: str) -> dict[str, Any]:
     """Run a command as its own process; its JSON document."""
-    environ = {**os.environ, **ACCESS, "HOME": str(tmp_path / "home"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environ = {**os.environ, **ACCESS, **variables, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         [str(MIRE), *arguments, "--json"],
         env=environ,
@@ -104,3 +95,31 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     assert moved["objects"] == FILES
     assert moved["copied"] + moved["there"] == FILES
     assert len([key for key in keys(server) if key.startswith("copy/")]) == FILES
+
+
+def test_a_slow_task_is_run_twice_and_committed_once(
+    spark_cluster: Cluster, server: S3Server, repo: Path, tmp_path: Path
+) -> None:
+    """While a request of one task hangs, a speculative copy of it does the work: every file is sent, in one commit."""
+    spark_cluster.have_workers()
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text(
+        "spark.speculation true\nspark.speculation.interval 100ms\nspark.speculation.quantile 0.1\n"
+        "spark.speculation.multiplier 1.1\nspark.speculation.minTaskRuntime 500ms\n"
+    )
+    slow = "logs/0/0"
+    hold = server.hold(operation="PutObject", key=slow)
+    try:
+        pushed = mire(
+            tmp_path,
+            *("push", "--all", "--pipeline", "--master", spark_cluster.master, "--repo", str(repo)),
+            SPARK_CONF_DIR=str(conf),
+        )
+        # The request that hangs was not applied yet: what is stored is the work of the copy.
+        assert server.get(BUCKET, slow) == b"content 0"
+    finally:
+        hold.release()
+    assert len(pushed["sent"]) == FILES
+    assert hold.arrived.is_set()
+    assert json.loads(server.get(BUCKET, "_index/_meta.json") or b"")["commitSeq"] == 1

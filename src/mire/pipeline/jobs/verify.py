@@ -67,9 +67,19 @@ class Tables:
     view: IndexView
 
 
-def verify_store(spark: SparkSession, ds: Datastore, *, deep: bool = False, table: str | None = None) -> StoreVerified:
-    """Compare everything; `deep` reads every object, `table` is a directory for all findings, as Parquet."""
-    with spark_errors("the verification"), open_tables(spark, ds, deep=deep) as tables:
+def verify_store(
+    spark: SparkSession,
+    ds: Datastore,
+    *,
+    deep: bool = False,
+    table: str | None = None,
+    objects: DataFrame | None = None,
+) -> StoreVerified:
+    """Compare everything; `deep` reads every object, `table` is a directory for all findings, as Parquet.
+
+    `objects` is a listing that somebody has already, for example of an S3 inventory; without one the store is listed.
+    """
+    with spark_errors("the verification"), open_tables(spark, ds, deep=deep, objects=objects) as tables:
         done = _counted(tables, StoreVerified(form=tables.view.form), deep=deep)
         kinds = tables.findings.groupBy("kind").agg(
             F.count("*").alias("count"), F.sum(F.col("is_damage").cast("bigint")).alias("damaged")
@@ -86,7 +96,9 @@ def verify_store(spark: SparkSession, ds: Datastore, *, deep: bool = False, tabl
 
 
 @contextmanager
-def open_tables(spark: SparkSession, ds: Datastore, *, deep: bool) -> Iterator[Tables]:
+def open_tables(
+    spark: SparkSession, ds: Datastore, *, deep: bool, objects: DataFrame | None = None
+) -> Iterator[Tables]:
     """The tables of a verification; they are kept until the block ends."""
     spec, cores = spec_of(ds), cores_of(spark)
     remote = open_spec(spec)
@@ -95,7 +107,8 @@ def open_tables(spark: SparkSession, ds: Datastore, *, deep: bool) -> Iterator[T
         entries = _kept(stack, _entries(spark, spec, view, cores))
         troubles: list[str] = []
         local = local_side(spark, ds, troubles) if ds.is_cache else frame_of(spark, [], LOCAL)
-        compared = _kept(stack, compare(entries, scan(spark, spec, cores=cores), local))
+        listed = scan(spark, spec, cores=cores) if objects is None else objects
+        compared = _kept(stack, compare(entries, listed, local))
         parts = [
             frame_of(spark, _told(view, troubles), FINDINGS),
             index_findings(entries),
