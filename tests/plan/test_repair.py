@@ -33,6 +33,8 @@ VA, VB = value_of(A), value_of(B)
         (Sides(entry=BAD, stored=None, here=VA), "restore"),
         (Sides(entry=BAD, stored=None, here=None), "leave"),
         (Sides(entry=None, stored=VA, here=VA), "leave"),
+        (Sides(entry=None, stored=VA, here=None, is_agreed=True), "adopt"),
+        (Sides(entry=None, stored=None, here=None, is_agreed=True), "leave"),
         (Sides(entry=A, stored=None, here=None, is_unreadable=True), "leave"),
     ],
 )
@@ -66,6 +68,7 @@ SIDES = st.builds(
     is_young=st.booleans(),
     is_unreadable=st.booleans(),
     is_disowned=st.booleans(),
+    is_agreed=st.booleans(),
     has_twin=st.booleans(),
 )
 

@@ -7,6 +7,7 @@ Keeps: a store is written only after the doctor proved it; no settings of any re
 
 import os
 from dataclasses import dataclass
+from typing import Final
 
 from mire.edge import process
 from mire.errors import NotFoundError, shown
@@ -18,6 +19,8 @@ from mire.model.names import parse_namespace
 from mire.pipeline.store import StoreSpec, spec_at
 from mire.plan.address import parse_target
 from mire.wire.repo import INDEX
+
+_OWNER: Final = "migration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,9 @@ def open_target(url: str, *, namespace: str, index: str, repo_dir: str) -> Side:
         return Side(name=_name(url, namespace), spec=spec)
     checked = proved(repo_dir, config.target, origin="DST", allow_untrusted=False)
     target = Extension(type=checked.block["type"], config={**checked.block["config"], INDEX: index})
-    bound = Config(target=target, origin="DST", namespace=config.namespace)
+    # No repository: the private state of a migration has a cache of its own, by its target and namespace.
+    owner = f"{_OWNER}-{config.namespace}" if config.namespace else _OWNER
+    bound = Config(target=target, origin="DST", namespace=config.namespace, repo_id=owner)
     ds = open_cached(Located(repo_dir=repo_dir, is_initialized=True, config=bound), host=None, create=False)
     return Side(name=_name(url, namespace), spec=spec_at(bound, repo_dir=repo_dir), ds=ds)
 

@@ -58,6 +58,10 @@ def spec_at(config: Config, *, repo_dir: str) -> StoreSpec:
 
 def open_spec(spec: StoreSpec) -> Remote:
     """The namespace of the store, open; one per process, however many tasks run in it."""
+    try:
+        hash(spec)
+    except TypeError:
+        return _opened(spec)  # settings of a package that cannot be told apart
     with _guard:
         if spec not in _open:
             _open[spec] = _opened(spec)

@@ -35,6 +35,8 @@ class Sides:
     """Whether the object is there and cannot be read."""
     is_disowned: bool = False
     """Whether the object is not what the metadata beside it says, or is metadata that cannot be understood."""
+    is_agreed: bool = False
+    """Whether this cache and the remote agreed on what the object is, before the index lost it."""
     has_twin: bool = False
     """Whether the index lists the same bytes under another path."""
 
@@ -68,6 +70,8 @@ def plan_repair(sides: Sides, *, orphans: Orphans, drop: bool) -> Remedy:
 
 
 def _orphan(sides: Sides, orphans: Orphans) -> Remedy:
+    if sides.is_agreed and sides.stored is not None and orphans != "delete":
+        return Remedy(action="adopt", reason="the index lost it, and the object is what was agreed on")
     if sides.stored is None or orphans == "leave":
         return Remedy(
             action="leave", reason="nothing lists the object: '--orphans adopt' or '--orphans delete' decides"

@@ -31,6 +31,7 @@ from mire.plan.verify import (
     orphan_finding,
     partition_finding,
     shard_findings,
+    unlisted_finding,
 )
 from mire.wire.relpath import check_rel
 
@@ -85,6 +86,8 @@ def object_findings(compared: DataFrame, *, now_ms: int, has_index: bool) -> Dat
             return [entry_finding(rel, reason)]
         if isinstance(entry, Entry):
             return [object_finding(rel, entry, row["object_size"], is_here=row["here"] in ("same", "changed"))]
+        if row["base"] is not None:
+            return [unlisted_finding(rel)]
         is_young = now_ms - row["object_modified_ms"] < YOUNG_MS
         return [orphan_finding(rel, row["object_size"], is_young=is_young)]
 

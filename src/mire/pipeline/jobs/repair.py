@@ -38,9 +38,10 @@ from mire.pipeline.store import spec_of
 from mire.plan.commit import Changes
 from mire.plan.repair import Orphans, Remedy, Sides, plan_repair
 from mire.plan.threeway import Value
+from mire.wire.entry import decode_member
 from mire.wire.layout import METADATA, RAW
 
-_PATHS: Final = ("bad_entry", "dangling", "object_differs", "object_hash", "orphan")
+_PATHS: Final = ("bad_entry", "dangling", "object_differs", "object_hash", "orphan", "unlisted")
 """Findings about one path, which a remedy exists for."""
 _REBUILD: Final = ("shard_missing", "shard_unreadable", "list_unreadable")
 _LEFT: Final = {
@@ -183,10 +184,18 @@ def _case(row: dict[str, Any], here: Value | None, now_ms: float, *, orphans: Or
         is_young=is_there and now_ms - row["object_modified_ms"] < YOUNG_MS,
         is_unreadable=is_there and not is_read,
         is_disowned=_is_disowned(row),
+        is_agreed=_is_agreed(row),
         has_twin=bool(row["twins"]),
     )
     remedy = plan_repair(sides, orphans=orphans, drop=drop)
     return _Case(rel=RelPath(row["rel"]), kind=row["kind"], sides=sides, remedy=remedy)
+
+
+def _is_agreed(row: dict[str, Any]) -> bool:
+    base = None if row["base"] is None else decode_member(row["rel"], bytes(row["base"]))
+    if not isinstance(base, Entry) or base.sha256 is None:
+        return False
+    return (base.size_bytes, base.sha256) == (row["stored_size"], row["stored_sha256"])
 
 
 def _is_disowned(row: dict[str, Any]) -> bool:

@@ -151,7 +151,8 @@ def _counted(tables: Tables, done: StoreVerified, *, deep: bool) -> StoreVerifie
         F.count("here").alias("local"),
     ).collect()[0]
     done.entries, done.objects, done.size_bytes = numbers["entries"], numbers["objects"], numbers["size_bytes"]
-    done.inspected = numbers["both"] if deep else 0
+    read = numbers["objects"] if tables.view.form == "none" else numbers["both"]
+    done.inspected = read if deep else 0
     if numbers["local"]:
         actions = decide(compared).agg(
             F.count(F.when(F.col("push").isin("upload", "remove"), 1)).alias("push"),
