@@ -160,6 +160,80 @@ ARTIFACTS: Final = pa.schema(
 )
 """Versions with their metadata; `attributes` is the JSON text of structured content, `_error` why a row says less."""
 
+VERSIONS: Final = pa.schema(
+    [
+        ("namespace", _TEXT),
+        ("model_type", _TEXT),
+        ("model_id", _TEXT),
+        ("name", _TEXT),
+        ("version", _NUMBER),
+        ("is_latest", _FLAG),
+        ("size_bytes", _NUMBER),
+        ("sha256", _TEXT),
+        ("last_modified", _TEXT),
+        ("_error", _TEXT),
+    ]
+)
+"""Versions as the index alone tells them: size and hash are those of the content."""
+
+FILES: Final = pa.schema(
+    [
+        ("namespace", _TEXT),
+        ("path", _TEXT),
+        ("partition", _TEXT),
+        ("size_bytes", _NUMBER),
+        ("last_modified", _TEXT),
+        ("local_mtime", _TEXT),
+        ("sha256", _TEXT),
+        ("extra", _TEXT),
+        ("_error", _TEXT),
+    ]
+)
+"""The entries of an index; `extra` is JSON: members that this mire does not know."""
+
+_STEP: Final = pa.struct(
+    [pa.field(name, _TEXT) for name in ("job_name", "step_name", "status", "started_at", "completed_at", "error")]
+)
+
+RUNS: Final = pa.schema(
+    [
+        ("namespace", _TEXT),
+        ("workflow_id", _TEXT),
+        ("workflow_name", _TEXT),
+        ("id", _TEXT),
+        ("status", _TEXT),
+        ("started_at", _TEXT),
+        ("completed_at", _TEXT),
+        ("tags", pa.map_(_TEXT, _TEXT)),
+        ("steps", pa.list_(_STEP)),
+        ("document", _TEXT),
+        ("path", _TEXT),
+        ("_error", _TEXT),
+    ]
+)
+"""Runs of workflows; `steps` are those of all jobs, `document` is the whole record as JSON."""
+
+OUTPUTS: Final = pa.schema(
+    [
+        ("namespace", _TEXT),
+        ("model_type", _TEXT),
+        ("method_name", _TEXT),
+        ("id", _TEXT),
+        ("definition_id", _TEXT),
+        ("status", _TEXT),
+        ("started_at", _TEXT),
+        ("completed_at", _TEXT),
+        ("duration_ms", _NUMBER),
+        ("retry_count", _NUMBER),
+        ("triggered_by", _TEXT),
+        ("error", _TEXT),
+        ("document", _TEXT),
+        ("path", _TEXT),
+        ("_error", _TEXT),
+    ]
+)
+"""Executions of methods; `error` is what a failed one said, `document` is the whole record as JSON."""
+
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """A schema as Spark takes it."""

@@ -6,6 +6,7 @@ Keeps: a reader of the rows sees the versions that a reader of the store sees, a
 understood is a row with `_error`, never a failed job.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import pool
 from mire.edge.remote import Remote
-from mire.errors import MireError, NotFoundError
+from mire.errors import FormatError, InputError, MireError, NotFoundError
 from mire.flow.scan import key_of
 from mire.model.artifact import Metadata, NameState
-from mire.model.names import Namespace
+from mire.model.names import DataName, Namespace
 from mire.model.row import NameKey
 from mire.pipeline.frames import ARTIFACTS, batches_of, mapped, rows_of
 from mire.pipeline.store import StoreSpec, open_spec
@@ -88,11 +89,14 @@ def read_name(
     try:
         state = _state_of(remote, directory, numbers)
     except MireError as error:
-        return [_failed(key, max(numbers), error, is_latest=False)]
+        return [failed_row(key, max(numbers), error.message, is_latest=False)]
     visible = visible_numbers(state)
     latest = published_number(state) or (visible[-1] if visible else None)
     chosen = [number for number in visible if not wanted.latest_only or number == latest]
-    return [_row(remote, key, f"{directory}/{number}", number, wanted, is_latest=number == latest) for number in chosen]
+    return [
+        read_version(remote, key, f"{directory}/{number}", number, wanted, is_latest=number == latest)
+        for number in chosen
+    ]
 
 
 def _state_of(remote: Remote, directory: str, numbers: Sequence[int]) -> NameState:
@@ -113,21 +117,37 @@ def _found(remote: Remote, key: str) -> bytes | None:
         return None
 
 
-def _row(remote: Remote, key: NameKey, place: str, number: int, wanted: Wanted, *, is_latest: bool) -> tuple[Any, ...]:
+def read_version(
+    remote: Remote, key: NameKey, place: str, number: int, wanted: Wanted, *, is_latest: bool
+) -> tuple[Any, ...]:
+    """The row of one version, whose files are below `place`; damage is told in it, a failing store is an error."""
     try:
         metadata = decode_metadata(remote.get(f"{place}/{METADATA}").data)
-        check_agrees(metadata, metadata.name, number)
-    except MireError as error:
-        return _failed(key, number, error, is_latest=is_latest)
-    is_read = wanted.content or (wanted.attributes and metadata.content_type == JSON)
+        check_agrees(metadata, DataName(key.name), number)
+    except (FormatError, InputError, NotFoundError) as error:
+        return failed_row(key, number, error.message, is_latest=is_latest)
+    is_json = wanted.attributes and metadata.content_type == JSON
     content, failure = None, None
-    if is_read:
+    if wanted.content or is_json:
         try:
-            content = remote.get(f"{place}/{RAW}").data
-        except MireError as error:
+            content = _checked(remote.get(f"{place}/{RAW}").data, metadata)
+        except (FormatError, InputError, NotFoundError) as error:
             failure = error.message
-    attributes = _attributes(content) if wanted.attributes and metadata.content_type == JSON else None
+    attributes = _attributes(content) if is_json else None
     return (*columns_of(key, metadata, is_latest=is_latest), attributes, content if wanted.content else None, failure)
+
+
+def _checked(content: bytes, metadata: Metadata) -> bytes:
+    """The content, if it is what the metadata says."""
+    recorded = metadata.size_bytes
+    if recorded is not None and metadata.streaming:
+        # Behind the recorded size of streaming data are bytes of an append that was never finished.
+        content = content[:recorded]
+    if recorded not in (None, len(content)):
+        raise FormatError(f"the content has {len(content)} bytes, recorded are {recorded}", kind="damaged")
+    if metadata.checksum is not None and hashlib.sha256(content).hexdigest() != metadata.checksum:
+        raise FormatError(f"the content does not have the recorded SHA-256 {metadata.checksum}", kind="damaged")
+    return content
 
 
 def _attributes(content: bytes | None) -> str | None:
@@ -135,15 +155,17 @@ def _attributes(content: bytes | None) -> str | None:
     if content is None:
         return None
     try:
-        parsed = json.loads(content)
+        text = content.decode()
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return content.decode() if isinstance(parsed, dict) else None
+    return text if isinstance(parsed, dict) else None
 
 
-def _failed(key: NameKey, number: int, error: MireError, *, is_latest: bool) -> tuple[Any, ...]:
+def failed_row(key: NameKey, number: int | None, message: str, *, is_latest: bool | None) -> tuple[Any, ...]:
+    """The row of a version that cannot be read."""
     head = (key.namespace, key.model.model_type, key.model.model_id, key.name, number, is_latest)
-    return (*head, *_BLANK[:-1], error.message)
+    return (*head, *_BLANK[:-1], message)
 
 
 def columns_of(key: NameKey, metadata: Metadata, *, is_latest: bool) -> tuple[Any, ...]:
