@@ -45,7 +45,12 @@ def spark() -> Iterator[object]:
         "spark.sql.warehouse.dir": os.devnull,
         **environ,
     }
-    with open_session("local[2,3]", conf=conf) as session:
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            # The processes in which Spark plans know only what Java was started with.
+            for name, value in ACCESS.items():
+                patch.setenv(name, value)
+            session = stack.enter_context(open_session("local[2,3]", conf=conf))
         yield session
 
 

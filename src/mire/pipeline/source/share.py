@@ -38,7 +38,7 @@ class Share:
     """Shards that could not be read, and why; complete when all entries were."""
     _shards: dict[str, IndexText | Damaged] = field(default_factory=dict)
     _monolith: IndexText | None = None
-    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _guard: threading.RLock = field(default_factory=threading.RLock)
 
     def entries(self) -> Iterator[Found]:
         """Everything in the piece that clients sync; what must not be followed is damaged."""
@@ -108,9 +108,11 @@ class Share:
             return self._monolith
 
     def _shard(self, name: str) -> IndexText | Damaged:
-        if name not in self._shards:
-            self._shards[name] = self._fetched(name)
-        return self._shards[name]
+        with self._guard:
+            # Names that are read at once have their markers in the same shard: it is asked for once.
+            if name not in self._shards:
+                self._shards[name] = self._fetched(name)
+            return self._shards[name]
 
     def _fetched(self, name: str) -> IndexText | Damaged:
         body = fetch(self.remote, shard_key(name))
