@@ -5,11 +5,12 @@ Must not know: how anything is read or written.
 Keeps: options are checked on the driver, before anything is touched.
 """
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
 from mire.pipeline.source.reader import PushdownReader, Reader
 from mire.pipeline.source.table import schema_of
+from mire.pipeline.source.writer import Writer
 from mire.plan.source import SourceOptions, parse_source_options
 
 NAME = "mire"
@@ -31,6 +32,10 @@ class MireSource(DataSource):
         """A reader of a whole table; one that takes filters only when that was asked for."""
         options = self._asked()
         return PushdownReader(options, schema) if options.has_pushdown else Reader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
+        """A writer of versions."""
+        return Writer(self._asked(), schema, overwrite=overwrite)
 
     def _asked(self) -> SourceOptions:
         return parse_source_options(dict(self.options))
