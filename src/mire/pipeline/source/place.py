@@ -17,6 +17,7 @@ from mire.model.names import SOLO
 from mire.pipeline.store import StoreSpec, open_spec, spec_at
 from mire.plan.address import parse_target
 from mire.plan.source import SourceOptions
+from mire.wire.layout import DATA
 
 ORIGIN = "option 'path'"
 
@@ -60,3 +61,8 @@ def open_checked(spec: StoreSpec) -> Remote:
                 kind="unreachable",
             )
     return open_spec(spec)
+
+
+def has_plain_data(spec: StoreSpec) -> bool:
+    """Whether a store is a directory that is used in place, with data in it."""
+    return spec.is_directory and os.path.isdir(os.path.join(str(spec.settings), spec.namespace, DATA))

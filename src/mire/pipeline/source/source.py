@@ -5,10 +5,11 @@ Must not know: how anything is read or written.
 Keeps: options are checked on the driver, before anything is touched.
 """
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
 from mire.pipeline.source.reader import PushdownReader, Reader
+from mire.pipeline.source.stream import StreamReader
 from mire.pipeline.source.table import schema_of
 from mire.pipeline.source.writer import Writer
 from mire.plan.source import SourceOptions, parse_source_options
@@ -32,6 +33,10 @@ class MireSource(DataSource):
         """A reader of a whole table; one that takes filters only when that was asked for."""
         options = self._asked()
         return PushdownReader(options, schema) if options.has_pushdown else Reader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """A reader of what is new."""
+        return StreamReader(self._asked(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         """A writer of versions."""
