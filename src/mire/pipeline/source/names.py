@@ -19,23 +19,24 @@ from mire.model.artifact import NameState
 from mire.model.index import Damaged, Entry
 from mire.model.names import Namespace
 from mire.model.row import NameKey
-from mire.pipeline.source.share import Found
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.latest import decode_highest, decode_latest, encode_latest
-from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA, RAW
+from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA
 
-_FILE: Final = re.compile(rf"({DATA}/.+)/([1-9]\d{{0,15}})/({re.escape(METADATA)}|{RAW})", re.ASCII)
+VERSION: Final = re.compile(rf"({DATA}/.+)/([1-9]\d{{0,15}})/{re.escape(METADATA)}", re.ASCII)
+VERSION_END: Final = (f"/{METADATA}",)
+"""How the paths end that make versions."""
 
 Said = Entry | Damaged | None
 
 
 @dataclass(slots=True)
 class NameSeen:
-    """One name: its versions that have metadata, each with what the index says of its content."""
+    """One name, and its versions that have metadata."""
 
     key: NameKey
     directory: str
-    versions: dict[int, Said] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,28 +47,20 @@ class Published:
     latest: int | None
 
 
-def names_of(found: Iterable[Found], namespace: Namespace, is_wanted: Callable[[NameKey], bool]) -> list[NameSeen]:
-    """The names that entries come to; those of a piece fit into memory."""
+def names_of(paths: Iterable[str], namespace: Namespace, is_wanted: Callable[[NameKey], bool]) -> list[NameSeen]:
+    """The names that paths of metadata come to; those of a piece fit into memory."""
     names: dict[str, NameSeen | None] = {}
-    contents: dict[tuple[str, int], Said] = {}
-    for rel, _, entry in found:
-        match = _FILE.fullmatch(rel)
+    for rel in paths:
+        match = VERSION.fullmatch(rel)
         if match is None:
             continue
-        directory, number, file = match[1], int(match[2]), match[3]
-        if file == RAW:
-            contents[directory, number] = entry
-            continue
+        directory = match[1]
         if directory not in names:
             key = key_of(directory, namespace)
             names[directory] = NameSeen(key, directory) if key is not None and is_wanted(key) else None
         name = names[directory]
         if name is not None:
-            name.versions[number] = None
-    for (directory, number), said in contents.items():
-        seen = names.get(directory)
-        if seen is not None and number in seen.versions:
-            seen.versions[number] = said
+            name.numbers.append(int(match[2]))
     return [name for name in names.values() if name is not None]
 
 
@@ -75,7 +68,7 @@ def published(
     remote: Remote, find: Callable[[str], Said], name: NameSeen, *, is_latest_only: bool, is_listed: bool
 ) -> Published:
     """What a reader sees of a name; `is_listed` says that `find` knows what is stored, so that it need not be asked."""
-    numbers = tuple(sorted(name.versions))
+    numbers = tuple(sorted(set(name.numbers)))
     state = state_of(remote, find, name.directory, numbers, is_listed=is_listed)
     visible = visible_numbers(state)
     latest = published_number(state) or (visible[-1] if visible else None)

@@ -6,9 +6,9 @@ Keeps: what cannot be read or understood is a row with `_error`; a store that fa
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mire.edge import pool
 from mire.edge.remote import Remote
@@ -18,7 +18,7 @@ from mire.model.index import Damaged, Entry
 from mire.model.names import ModelId, ModelType, Namespace
 from mire.model.row import NameKey
 from mire.pipeline.frames import ARTIFACTS, FILES, OUTPUTS, RUNS, VERSIONS
-from mire.pipeline.source.names import NameSeen, names_of, published
+from mire.pipeline.source.names import VERSION_END, NameSeen, names_of, published
 from mire.pipeline.source.piece import Piece
 from mire.pipeline.source.share import Share
 from mire.pipeline.source.table import Row
@@ -31,6 +31,8 @@ from mire.wire.record import decode_output, decode_run, output_document, run_doc
 AT_ONCE: Final = 16
 """Names or records a task reads at once: it mostly waits."""
 _SUFFIX: Final = ".yaml"
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +54,20 @@ def rows_of(piece: Piece, request: Request) -> Iterator[Row]:
     """The rows of one piece."""
     remote, namespace = open_spec(piece.spec), piece.spec.namespace
     if piece.form == "names":
-        yield from _of_names(remote, namespace, piece.names, request)
+        yield from _of_names(piece, request)
         return
     share = Share(remote, piece)
     yield from _MAKERS[request.table](share, namespace, request)
     blank = (None,) * (_WIDTHS[request.table] - 2)
     for partition, why in share.damage:
         yield (namespace, *blank, f"the shard {shown(partition)} of the index is skipped: {why}")
+
+
+def _each(piece: Piece, call: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Call with every item: several at once where that means waiting, one by one where it only means files."""
+    if piece.spec.is_directory:
+        return map(call, items)
+    return (result for _, result in pool.run(call, items, at_once=AT_ONCE))
 
 
 def _files(share: Share, namespace: Namespace, _: Request) -> Iterator[Row]:
@@ -72,14 +81,14 @@ def _files(share: Share, namespace: Namespace, _: Request) -> Iterator[Row]:
 
 
 def _seen(share: Share, namespace: Namespace, request: Request) -> list[NameSeen]:
-    return names_of(share.entries(), namespace, request.takes)
+    return names_of(share.paths(VERSION_END), namespace, request.takes)
 
 
 def _versions(share: Share, namespace: Namespace, request: Request) -> Iterator[Row]:
     def one(name: NameSeen) -> list[Row]:
         return _version_rows(share, name, request)
 
-    for _, rows in pool.run(one, _seen(share, namespace, request), at_once=AT_ONCE):
+    for rows in _each(share.piece, one, _seen(share, namespace, request)):
         yield from rows
 
 
@@ -92,12 +101,12 @@ def _version_rows(share: Share, name: NameSeen, request: Request) -> list[Row]:
         return [(*head, None, None, None, None, None, error.message)]
     rows: list[Row] = []
     for number in seen.numbers:
-        said, is_latest = name.versions[number], number == seen.latest
+        content, is_latest = f"{name.directory}/{number}/{layout.RAW}", number == seen.latest
+        said = share.find(content)
         if isinstance(said, Entry):
             rows.append((*head, number, is_latest, said.size_bytes, said.sha256, said.last_modified, None))
         else:
             why = "is not in the index" if said is None else said.reason
-            content = f"{name.directory}/{number}/{layout.RAW}"
             rows.append((*head, number, is_latest, None, None, None, f"{shown(content)} {why}"))
     return rows
 
@@ -118,14 +127,13 @@ def _artifacts(share: Share, namespace: Namespace, request: Request) -> Iterator
             return [failed_row(name.key, None, error.message, is_latest=None)]
         return _read(share.remote, name.key, name.directory, seen.numbers, seen.latest, request.wanted)
 
-    for _, rows in pool.run(one, _seen(share, namespace, request), at_once=AT_ONCE):
+    for rows in _each(share.piece, one, _seen(share, namespace, request)):
         yield from rows
 
 
-def _of_names(
-    remote: Remote, namespace: Namespace, names: tuple[tuple[Any, ...], ...], request: Request
-) -> Iterator[Row]:
+def _of_names(piece: Piece, request: Request) -> Iterator[Row]:
     """The rows of versions that a stream found; their names were chosen by the driver."""
+    remote, namespace = open_spec(piece.spec), piece.spec.namespace
 
     def one(item: tuple[Any, ...]) -> list[Row]:
         directory, latest, numbers = item
@@ -134,7 +142,7 @@ def _of_names(
             return [(namespace, *blank, f"the shard {shown(latest)} of the index is skipped: {numbers}")]
         return _read(remote, _key(namespace, directory), directory, tuple(numbers), latest, request.wanted)
 
-    for _, rows in pool.run(one, names, at_once=AT_ONCE):
+    for rows in _each(piece, one, piece.names):
         yield from rows
 
 
@@ -164,9 +172,8 @@ def _records(
         except (FormatError, InputError, NotFoundError) as error:
             return (namespace, *(None,) * (width - 3), rel, f"{shown(rel)}: {error.message}")
 
-    paths = (rel for rel, _, _ in share.entries() if rel.startswith(f"{top}/") and rel.endswith(_SUFFIX))
-    for _, row in pool.run(one, paths, at_once=AT_ONCE):
-        yield row
+    paths = (rel for rel in share.paths((_SUFFIX,)) if rel.startswith(f"{top}/"))
+    yield from _each(share.piece, one, paths)
 
 
 def _runs(share: Share, namespace: Namespace, _: Request) -> Iterator[Row]:

@@ -26,6 +26,8 @@ from mire.wire.shard import decode_shard, shard_of
 
 Found = tuple[str, str | None, Entry | Damaged]
 """A path, the partition it is listed in, and what is said of it."""
+_Texts = Iterator[tuple[str, str | None, IndexText | Stat]]
+"""The same, with where it is said: the text of a shard or monolith, or the file itself."""
 
 
 @dataclass(slots=True)
@@ -42,17 +44,26 @@ class Share:
 
     def entries(self) -> Iterator[Found]:
         """Everything in the piece that clients sync; what must not be followed is damaged."""
+        for rel, partition, text in self._texts(("",)):
+            why = check_rel(rel)
+            if why is not None:
+                yield rel, partition, Damaged(reason=why)
+            else:
+                yield rel, partition, text[rel] if isinstance(text, IndexText) else _entry(text)
+
+    def paths(self, ends: tuple[str, ...]) -> Iterator[str]:
+        """The paths with some ends that may be followed; what the index says of them is not looked at."""
+        return (rel for rel, _, _ in self._texts(ends) if check_rel(rel) is None)
+
+    def _texts(self, ends: tuple[str, ...]) -> _Texts:
         match self.piece.form:
             case "shards":
-                found = self._of_shards()
+                found = self._of_shards(ends)
             case "monolith":
-                found = self._of_monolith()
+                found = self._of_monolith(ends)
             case _:
-                found = self._of_directory()
-        for rel, partition, entry in found:
-            if not is_internal(rel):
-                why = None if isinstance(entry, Damaged) else check_rel(rel)
-                yield rel, partition, entry if why is None else Damaged(reason=why)
+                found = self._of_directory(ends)
+        return (item for item in found if not is_internal(item[0]))
 
     def find(self, rel: str) -> Entry | Damaged | None:
         """What the index says of a path that may be in another piece."""
@@ -66,16 +77,16 @@ class Share:
         shard = self._shard(partition_of(rel) or "")
         return None if isinstance(shard, Damaged) else shard.get(rel)
 
-    def _of_shards(self) -> Iterator[Found]:
+    def _of_shards(self, ends: tuple[str, ...]) -> _Texts:
         self._shards |= dict(pool.run(self._fetched, self.piece.shards, at_once=AT_ONCE))
         for name in self.piece.shards:
             shard = self._shards[name]
             if isinstance(shard, Damaged):
                 self.damage.append((name, shard.reason))
                 continue
-            for rel, entry in shard.entries():
-                if partition_of(rel) == name or not self._is_at_home(rel):
-                    yield rel, name, entry
+            for rel in shard:
+                if rel.endswith(ends) and (partition_of(rel) == name or not self._is_at_home(rel)):
+                    yield rel, name, shard
 
     def _is_at_home(self, rel: str) -> bool:
         """Whether a path that strayed into another shard is also in its own."""
@@ -85,18 +96,21 @@ class Share:
         shard = self._shard(own)
         return not isinstance(shard, Damaged) and rel in shard
 
-    def _of_monolith(self) -> Iterator[Found]:
+    def _of_monolith(self, ends: tuple[str, ...]) -> _Texts:
         number, count = self.piece.share
-        for rel, entry in self._whole().entries():
-            partition = partition_of(rel)
-            if zlib.crc32((partition or "").encode("utf-8", "surrogatepass")) % count == number:
-                yield rel, partition, entry
+        whole = self._whole()
+        for rel in whole:
+            if rel.endswith(ends):
+                partition = partition_of(rel)
+                if zlib.crc32((partition or "").encode("utf-8", "surrogatepass")) % count == number:
+                    yield rel, partition, whole
 
-    def _of_directory(self) -> Iterator[Found]:
+    def _of_directory(self, ends: tuple[str, ...]) -> _Texts:
         for prefix, is_level in self.piece.prefixes:
             found = iter(self.remote.list_level(prefix).objects) if is_level else self.remote.list(prefix)
             for stat in found:
-                yield stat.key, None, _entry(stat)
+                if stat.key.endswith(ends):
+                    yield stat.key, None, stat
 
     def _whole(self) -> IndexText:
         with self._guard:

@@ -21,6 +21,8 @@ SCHEMAS: Final = {"artifacts": ARTIFACTS, "versions": VERSIONS, "files": FILES, 
 ERROR: Final = "_error"
 ATTRIBUTES: Final = "attributes"
 CONTENT: Final = "content"
+_LARGE: Final = (ATTRIBUTES, CONTENT, "document")
+"""Columns that may be large."""
 _BATCH_BYTES: Final = 32 << 20
 
 Row = tuple[Any, ...]
@@ -56,6 +58,7 @@ class Columns:
     def batches(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
         """Rows as batches; what becomes of damaged ones is decided here."""
         error = SCHEMAS[self.table].get_field_index(ERROR)
+        large = [SCHEMAS[self.table].get_field_index(name) for name in _LARGE if name in SCHEMAS[self.table].names]
         chunk: list[Row] = []
         size = 0
         for row in rows:
@@ -65,7 +68,7 @@ class Columns:
                 if self.mode == "DROPMALFORMED":
                     continue
             chunk.append(row)
-            size += _weight(row)
+            size += sum(len(row[place]) for place in large if row[place] is not None)
             if len(chunk) >= BATCH or size >= _BATCH_BYTES:
                 yield self._batch(chunk)
                 chunk, size = [], 0
@@ -82,10 +85,6 @@ class Columns:
                 values = [_variant(value) for value in values]
             arrays.append(pa.array(values, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-
-def _weight(row: Row) -> int:
-    return sum(len(value) for value in row if isinstance(value, (bytes, str)))
 
 
 def _variant(text: str | None) -> dict[str, bytes] | None:

@@ -6,7 +6,6 @@ Keeps: a version that is in the index and visible is found by some look, once al
 cannot be read changes nothing but that it is told.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -18,17 +17,16 @@ from mire.flow.reading import AT_ONCE
 from mire.flow.scan import key_of
 from mire.model.index import Damaged, Entry
 from mire.model.row import NameKey
-from mire.pipeline.source.names import state_of
+from mire.pipeline.source.names import VERSION, state_of
 from mire.pipeline.store import StoreSpec
 from mire.plan.source import plan_shards
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.indextext import IndexText
-from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA
+from mire.wire.layout import DATA, HIGHEST, LATEST
 from mire.wire.meta import decode_meta
 from mire.wire.monolith import decode_monolith
 from mire.wire.shard import SUFFIX, decode_shard
 
-_VERSION: Final = re.compile(rf"({DATA}/.+)/([1-9]\d{{0,15}})/{re.escape(METADATA)}", re.ASCII)
 _WHOLE: Final = ""
 """The monolith, as the one shard of an index that has no others."""
 
@@ -107,7 +105,7 @@ class Watch:
                 continue
             if rel.endswith((f"/{LATEST}", f"/{HIGHEST}")):
                 markers[rel] = entry
-            elif (match := _VERSION.fullmatch(rel)) is not None and not isinstance(entry, Damaged):
+            elif (match := VERSION.fullmatch(rel)) is not None and not isinstance(entry, Damaged):
                 numbers.setdefault(match[1], set()).add(int(match[2]))
         self._numbers[name], self._markers[name], self._tags[name] = numbers, markers, tag
 
