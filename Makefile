@@ -34,6 +34,7 @@ $(MINISTACK): requirements/ministack.txt scripts/venv.sh
 
 demo: $(STAMP) ## The main job, end to end, printing what it does
 	@PATH="$(abspath $(BIN)):$$PATH" bash scripts/demo.sh
+	@$(BIN)/python scripts/sparkdemo.py
 
 test: check unit ## Everything CI runs
 
