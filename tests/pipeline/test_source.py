@@ -11,6 +11,7 @@ from pyspark.testing import assertDataFrameEqual
 import mire
 from mire.errors import ConfigError, FormatError, InputError, RemoteError
 from mire.pipeline.foreign import spark_errors
+from mire.pipeline.source.source import MireSource
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -165,10 +166,18 @@ def test_a_damaged_list_is_an_error(spark: Any, synced: Callable[..., mire.Store
         ({"path": "/nowhere"}, RemoteError, "the store '/nowhere' is not there"),
     ],
 )
-def test_wrong_options_are_told(spark: Any, options: dict[str, str], error: type[Exception], message: str) -> None:
+def test_wrong_options_are_told(options: dict[str, str], error: type[Exception], message: str) -> None:
     """A wrong option is an error with its value, what is wanted and the nearest name; so is a missing store."""
-    with pytest.raises(error, match=message), spark_errors("reading"):
-        read(spark, **options).collect()
+    with pytest.raises(error, match=message):
+        MireSource(options).reader(MireSource(options).schema()).partitions()
+
+
+def test_errors_of_the_driver_arrive_as_what_they_are(spark: Any) -> None:
+    """What is wrong is found before any task runs, and is raised where the table is asked for."""
+    with pytest.raises(ConfigError, match="did you mean 'latestOnly'"), spark_errors("reading"):
+        read(spark, path="/nowhere", latest="1")
+    with pytest.raises(RemoteError, match="the store '/nowhere' is not there"), spark_errors("reading"):
+        read(spark, path="/nowhere").collect()
 
 
 def test_a_column_that_is_none_is_told(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def generate(root: Path) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.generate(str(root), models=4)
+    module.generate(str(root), models=2)
 
 
 def test_the_guide_runs_and_shows_its_pictures(spark: Any, tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
+from pyspark.sql.types import StructType
 
 import mire
 from mire.errors import ConfigError, InputError, MireError, OwnershipError
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import spark_schema
+from mire.pipeline.source.source import MireSource
 from mire.pipeline.source.writer import Writer
 from mire.plan.source import parse_source_options
 from mire.wire.meta import decode_meta
@@ -175,7 +177,7 @@ def test_tables_that_cannot_be_written_are_told(
 ) -> None:
     """A column that is missing, misspelt or of another type is an error before any task runs; so is an option."""
     with pytest.raises(error, match=message):
-        save(spark.createDataFrame([], schema), tmp_path, **options)
+        MireSource({"path": str(tmp_path), **options}).writer(StructType.fromDDL(schema), overwrite=False)
 
 
 def test_overwriting_is_refused(spark: Any, tmp_path: Path) -> None:
