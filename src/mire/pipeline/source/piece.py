@@ -25,7 +25,8 @@ from mire.plan.source import Wish, plan_shards
 from mire.wire.meta import decode_meta
 from mire.wire.partition import JOINT
 
-_SHARDS_A_PIECE: Final = 64
+_SHARDS_A_PIECE: Final = 256
+"""A task costs some ten milliseconds, a shard of a model well below one: fewer, larger pieces pay."""
 _TASKS_A_CORE: Final = 4
 _MONOLITH_A_PIECE: Final = 8 << 20
 _MONOLITH_PIECES: Final = 16

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from mire.edge import clock
 from mire.edge.lockdir import LockDir
 from mire.edge.state import close_states
 from mire.errors import InputError, RemoteError
@@ -40,7 +41,9 @@ def check_target(options: SourceOptions) -> Config:
 @contextmanager
 def open_target(options: SourceOptions, scratch: str) -> Iterator[Datastore]:
     """The store, open for one commit; `scratch` is a directory that goes afterwards."""
-    config = replace(check_target(options), sync_timeout_ms=SYNC_TIMEOUT_S_MAX * 1000)
+    config = check_target(options)
+    # The cache is nobody's but this commit's: an id of its own will do where no repository has one.
+    config = replace(config, sync_timeout_ms=SYNC_TIMEOUT_S_MAX * 1000, repo_id=config.repo_id or clock.new_uuid())
     target = config.target
     if isinstance(target, Filesystem) and not _is_indexed(target.path, config):
         yield _directory(config, target.path, scratch)
