@@ -34,6 +34,7 @@ $(MINISTACK): requirements/ministack.txt scripts/venv.sh
 
 demo: $(STAMP) ## The main job, end to end, printing what it does
 	@PATH="$(abspath $(BIN)):$$PATH" bash scripts/demo.sh
+	@$(BIN)/python scripts/sparkdemo.py
 
 test: check unit ## Everything CI runs
 
@@ -66,7 +67,7 @@ docs: $(STAMP) ## Regenerate docs/cli.md and docs/errors.md
 	@$(BIN)/python scripts/docs.py
 
 pins: $(STAMP) ## Recompile the hashed requirements from pyproject.toml (needs uv)
-	@for group in "" "--group dev"; do \
+	@for group in "" "--group dev --all-extras"; do \
 	  out=requirements/$$([ -z "$$group" ] && echo runtime || echo dev).txt; \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links $$group pyproject.toml -o $$out; done

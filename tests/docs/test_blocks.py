@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+WITH_SPARK = {"spark.md"}
+"""Guides whose blocks are run where the other tests with Spark are."""
+DOCUMENTS = [
+    ROOT / "README.md",
+    *(path for path in sorted((ROOT / "docs/guide").glob("*.md")) if path.name not in WITH_SPARK),
+]
 SHOWN_ONLY = {"text", "yaml", "json"}
 """Blocks that show a picture, a command line's grammar or a file, not something to run."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mire.cli.face import common_options, emit, facts, open_datastore, plain, progress, size_text, sync_progress, table
+from mire.cli.sparked import spark_options
 
 if TYPE_CHECKING:
     from mire.flow.imports import Imported
@@ -20,12 +21,25 @@ def command() -> None:
 
 
 @command.command("rebuild")
+@click.option("--pipeline", is_flag=True, help="Read the versions on Spark.")
+@spark_options
 @common_options
-def rebuild() -> None:
+def rebuild(pipeline: bool, master: str | None) -> None:
     """Throw the catalog away and read every version again."""
     from mire.flow.catalog import rebuild as rebuild_it
 
-    done = rebuild_it(open_datastore(), workers=os.cpu_count() or 1, progress=progress)
+    if pipeline:
+        from mire.cli.sparked import open_spark
+
+        ds = open_datastore()
+        with open_spark(master) as spark:
+            from mire.pipeline.jobs.catalog import rebuild_catalog
+
+            done = rebuild_catalog(spark, ds, progress=progress)
+    elif master is not None:
+        raise click.UsageError("--master goes with --pipeline.")
+    else:
+        done = rebuild_it(open_datastore(), workers=os.cpu_count() or 1, progress=progress)
     document = {"names": done.names, "versions": done.read, "errors": done.errors}
     lines = [f"{done.read} versions of {done.names} names", *(f"damaged: {plain(error)}" for error in done.errors)]
     emit("catalog.rebuild", document, "\n".join(lines))

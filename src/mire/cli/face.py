@@ -247,7 +247,7 @@ def notices(lines: Iterable[str]) -> None:
 def progress(count: int) -> None:
     """Show how far a long reading of files is, on a terminal."""
     if count >= _WORTH_SHOWING:
-        _show_progress(settings(), f"reading versions: {count}")
+        show_progress(settings(), f"reading versions: {count}")
 
 
 def sync_progress() -> Callable[[int], None]:
@@ -256,12 +256,13 @@ def sync_progress() -> Callable[[int], None]:
 
     def show(count: int) -> None:
         if count % _OBJECTS_APART == 0:
-            _show_progress(given, f"syncing: {count} objects")
+            show_progress(given, f"syncing: {count} objects")
 
     return show
 
 
-def _show_progress(given: Settings, text: str) -> None:
+def show_progress(given: Settings, text: str) -> None:
+    """Show how far something is, on a terminal; for other threads, which do not know the invocation."""
     if sys.stderr is not None and sys.stderr.isatty():
         given.has_progress = True
         click.echo(f"{_CLEAR_LINE}{text}", nl=False, err=True)

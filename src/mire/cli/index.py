@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mire.cli.face import common_options, emit, facts, open_datastore, plain, size_text, sync_progress
+from mire.cli.sparked import spark_options
 
 if TYPE_CHECKING:
     from mire.flow.index import IndexSummary
     from mire.flow.migrate import Migrated
+    from mire.pipeline.jobs.rebuild import Form, Rebuilt
 
 FORMS = {
     "none": "none yet",
@@ -60,6 +62,54 @@ def migrate(leave_out: bool, dry_run: bool) -> None:
         "leftOut": list(done.left_out),
     }
     emit("index.migrate", document, lambda: _migrated_text(done))
+
+
+@command.command("rebuild")
+@click.option(
+    "--index", "form", type=click.Choice(["dual", "sharded"]), help="The form, where the old one cannot tell."
+)
+@click.option("--deep", is_flag=True, help="Read every object, whatever the old index says of it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written; takes no lock, changes nothing.")
+@spark_options
+@common_options
+def rebuild(form: "Form | None", deep: bool, dry_run: bool, master: str | None) -> None:
+    """Make the index anew from what is stored, on Spark.
+
+    The store is listed; what of the old index still describes an object is kept, and other objects are read for their
+    hash. What has no object is no longer listed. It takes the global lock, and until its last step the old index is
+    what counts. Run again after a crash, it goes on.
+    """
+    from mire.cli.sparked import open_spark
+    from mire.flow.place import view_of
+
+    ds = open_datastore()
+    view_of(ds)
+    with open_spark(master) as spark:
+        from mire.pipeline.jobs.rebuild import rebuild_index
+
+        done = rebuild_index(spark, ds, form=form, deep=deep, dry_run=dry_run)
+    document = {
+        "dryRun": done.is_dry_run,
+        "form": done.form,
+        "entries": done.entries,
+        "kept": done.kept,
+        "hashed": done.hashed,
+        "gone": done.gone,
+        "shards": done.shards,
+        "commitSeq": done.commit_seq,
+        "leftOut": list(done.left_out),
+    }
+    emit("index.rebuild", document, lambda: _rebuilt_text(done))
+
+
+def _rebuilt_text(done: "Rebuilt") -> str:
+    from mire.cli.synced import count
+
+    verb = "would write" if done.is_dry_run else "wrote"
+    what = f"{verb} {count(done.entries, 'entry', 'entries')} into {count(done.shards, 'shard')}"
+    commit = "" if done.commit_seq is None else f", commit {done.commit_seq}"
+    numbers = f"kept {done.kept}, read {done.hashed} for their hash, dropped {done.gone} without an object"
+    return "\n".join([f"{what}{commit}", numbers, *(plain(f"left out: {rel}") for rel in done.left_out)])
 
 
 def _migrated_text(done: "Migrated") -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mire.cli.face import common_options, emit, open_datastore, plain, size_text, table
+from mire.cli.sparked import spark_options
 
 if TYPE_CHECKING:
     from mire.flow.retain import Report
@@ -12,15 +13,28 @@ if TYPE_CHECKING:
 
 @click.command("retain", short_help="Remove what has expired and versions beyond the policy.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; takes no lock, changes nothing.")
+@click.option("--pipeline", is_flag=True, help="Look at the versions on Spark; what goes is the same.")
+@spark_options
 @common_options
-def command(dry_run: bool) -> None:
+def command(dry_run: bool, pipeline: bool, master: str | None) -> None:
     """Remove data whose lifetime is over, and versions beyond the version policy of their name.
 
     What 'mire hold' holds stays. A name with damaged metadata is left alone and reported.
     """
     from mire.flow.retain import retain
 
-    report = retain(open_datastore(), dry_run=dry_run)
+    if pipeline:
+        from mire.cli.sparked import open_spark
+
+        ds = open_datastore()
+        with open_spark(master) as spark:
+            from mire.pipeline.jobs.retain import retain_store
+
+            report = retain_store(spark, ds, dry_run=dry_run)
+    elif master is not None:
+        raise click.UsageError("--master goes with --pipeline.")
+    else:
+        report = retain(open_datastore(), dry_run=dry_run)
     emit("retain", report_document(report), lambda: report_text(report))
 
 

@@ -7,13 +7,14 @@ local copy goes only with proof that its object is gone; whoever begins to write
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 from mire.edge import clock, files, pool, staging, walk
 from mire.edge.files import Written
+from mire.edge.remote import Remote
 from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoundError, RemoteError, shown
 from mire.flow.conflict import Conflict, drop_kept, keep_ours, why_of
 from mire.flow.local import Here, Marks, agreed_row, mark_of, marks_of
@@ -105,8 +106,7 @@ def bring(place: Place, steps: Sequence[Step], done: Pulled) -> None:
     failure: RemoteError | None = None
     try:
         try:
-            results = pool.run(partial(_fetch, place, directory), steps, at_once=place.ds.sync.pull_concurrency)
-            for step, result in results:
+            for step, result in _fetched(place, steps, directory):
                 if isinstance(result, MireError):
                     done.leave(step.rel, _not_brought(result))
                     done.in_flight[step.rel] = step.entry
@@ -123,11 +123,30 @@ def bring(place: Place, steps: Sequence[Step], done: Pulled) -> None:
         raise failure
 
 
-def _fetch(place: Place, directory: str, step: Step) -> tuple[str, Written] | MireError:
+def _fetched(
+    place: Place, steps: Sequence[Step], directory: str
+) -> Iterator[tuple[Step, tuple[str, Written] | MireError]]:
+    """What came of every step, in whatever order."""
+    by_rel = {step.rel: step for step in steps}
+    wanted = {step.rel: step.entry for step in steps if step.entry is not None}
+    carrier = place.ds.carrier
+    carried = None if carrier is None else carrier.fetch(place, wanted, directory)
+    if carried is None:
+        fetch = partial(_fetch_one, place, wanted, directory)
+        carried = pool.run(fetch, wanted, at_once=place.ds.sync.pull_concurrency)
+    return ((by_rel[rel], result) for rel, result in carried)
+
+
+def _fetch_one(
+    place: Place, wanted: Mapping[RelPath, Entry], directory: str, rel: RelPath
+) -> tuple[str, Written] | MireError:
+    return fetch_one(place.remote, rel, wanted[rel], directory)
+
+
+def fetch_one(remote: Remote, rel: RelPath, entry: Entry, directory: str) -> tuple[str, Written] | MireError:
     """A file under a temporary name, or what is wrong with its object alone."""
-    assert step.entry is not None  # noqa: S101 - by the plan
     try:
-        return download(place.remote, step.rel, step.entry, directory)
+        return download(remote, rel, entry, directory)
     except (NotFoundError, FormatError, DeniedError, InputError) as error:
         return error
     except RemoteError as error:

@@ -37,8 +37,13 @@ _STRANGERS = ("credentials", "expired_token")
 """Refusals of us, not of one key: waiting for the network would not help."""
 
 
-def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: bool = False) -> Datastore:
-    """The datastore of a repository that names a remote; `is_moving`: with a cache beside that of its former one."""
+def open_cached(
+    found: Located, *, host: Host | None, create: bool, is_moving: bool = False, cache: str | None = None
+) -> Datastore:
+    """The datastore of a repository that names a remote.
+
+    `is_moving`: with a cache beside that of its former one; `cache` is a directory to use instead of either.
+    """
     config = found.config
     assert isinstance(config.target, Extension)  # noqa: S101 - chosen by the caller
     opened, sync = _opened(found), sync_settings(found)
@@ -49,7 +54,7 @@ def open_cached(found: Located, *, host: Host | None, create: bool, is_moving: b
         repo = load_repo(found.repo_dir)
         config = replace(config, repo_id=None if repo is None else repo.repo_id)
     view = Prefixed(remote, config.namespace) if config.namespace else remote
-    base = cache_dir(config)
+    base = cache_dir(config) if cache is None else cache
     if is_moving:
         base = moving_dir(base)
     else:

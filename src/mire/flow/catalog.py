@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mire.edge import clock, walk
@@ -44,6 +45,8 @@ _SHARE = 20
 """A check that takes longer than a blink is repeated only after so many times its own duration."""
 
 Progress = Callable[[int], None]
+Scanner = Callable[[str, Iterator[str]], Iterator[list[NameScan]]]
+"""Reads the names below a root, given by their paths, in batches."""
 
 
 @dataclass(slots=True)
@@ -125,8 +128,12 @@ def refresh(
     deep: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
+    scanner: Scanner | None = None,
 ) -> Refreshed:
-    """Read what changed since the last look, whoever changed it; `deep` looks at every version's file."""
+    """Read what changed since the last look, whoever changed it; `deep` looks at every version's file.
+
+    `scanner` reads the names instead of this process and its workers.
+    """
     start = time.monotonic()
     generation = meta_of(catalog, "generation")
     done = Refreshed()
@@ -135,7 +142,8 @@ def refresh(
     if model is None and catalog.one("SELECT 1 FROM version") is None:
         catalog.drop_indexes()  # made anew at the end, sorted, in a third of the time
     for index, root in enumerate(ds.data_roots()):
-        _refresh_root(ds, catalog, index, root, done, model=model, deep=deep, workers=workers, progress=progress)
+        read = scanner or partial(_scanned, ds, catalog, workers)
+        _refresh_root(ds, catalog, index, root, done, model=model, deep=deep, read=read, progress=progress)
     if model is None:
         catalog.create_indexes()
         if done.read >= WORTH_WEIGHING:
@@ -158,7 +166,7 @@ def _refresh_root(
     *,
     model: ModelRef | None,
     deep: bool,
-    workers: int,
+    read: Scanner,
     progress: Progress | None,
 ) -> None:
     top = DATA if model is None else model_dir(model)
@@ -182,7 +190,7 @@ def _refresh_root(
             if deep or not kept or kept != present_identity(root, path, identity, streaming):
                 yield path
 
-    for scans in _scanned(ds, catalog, root, changed(), workers):
+    for scans in read(root, changed()):
         _apply(ds, catalog, index, scans, done)
         if progress is not None:
             progress(done.read)
@@ -198,7 +206,7 @@ def _refresh_root(
 
 
 def _scanned(
-    ds: Datastore, catalog: CatalogFile, root: str, paths: Iterator[str], workers: int
+    ds: Datastore, catalog: CatalogFile, workers: int, root: str, paths: Iterator[str]
 ) -> Iterator[list[NameScan]]:
     """The scans of many names, batch by batch, in as many processes as are worth it; memory stays bounded."""
     namespace = ds.config.namespace
@@ -334,11 +342,13 @@ def _discard(ds: Datastore) -> None:
     discard(catalog_path(ds))
 
 
-def rebuild(ds: Datastore, *, workers: int = 1, progress: Progress | None = None) -> Refreshed:
+def rebuild(
+    ds: Datastore, *, workers: int = 1, progress: Progress | None = None, scanner: Scanner | None = None
+) -> Refreshed:
     """Throw the catalog away and read everything again."""
     _discard(ds)
     with opened(ds) as catalog:
-        return refresh(ds, catalog, workers=workers, progress=progress)
+        return refresh(ds, catalog, workers=workers, progress=progress, scanner=scanner)
 
 
 def _known_names(catalog: CatalogFile, index: int, below: str | None) -> dict[str, tuple[str, int]]:

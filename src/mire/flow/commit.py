@@ -98,7 +98,8 @@ def _dual(place: Place, changes: Changes, reading: Reading) -> Committed | None:
     before = seen.monolith
     if before is None:
         before = decode_monolith(encode_monolith({}, clock.now_instant()))
-    merge = plan_commit(changes, reading.entry)
+    # An entry that says nothing usable is as good as none: who decided to replace it knows that.
+    merge = plan_commit(changes, partial(_usable, before))
     after, tag = before, seen.tag
     if not merge.is_empty or tag is None:
         data = before.with_changes(merge.upserts, merge.removals, last_pulled=clock.now_instant())

@@ -31,6 +31,7 @@ from mire.wire.relocated import RECORD
 from mire.wire.repo import RepoFile, decode_repo, encode_new_repo
 
 if TYPE_CHECKING:
+    from mire.flow.carrier import Carrier
     from mire.flow.locked import Hold
 
 _LEVELS_MAX = 10
@@ -72,6 +73,8 @@ class Datastore:
     sync: SyncSettings = field(default_factory=SyncSettings)
     lifecycle: "Lifecycle | None" = None
     """What a cached datastore does around work that writes."""
+    carrier: "Carrier | None" = None
+    """Who moves the files of a push or a pull, when there are many; None: this process."""
 
     @property
     def is_cache(self) -> bool:

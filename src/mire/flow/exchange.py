@@ -37,7 +37,7 @@ def push_now(
     view_of(ds)
     if not full and pending_marks(ds).is_clean and not has_due(ds):
         return Pushed(is_dry_run=dry_run)
-    bound = within_timeout(ds, watch)
+    bound = _bound(ds, watch)
     with ExitStack() as stack:
         try:
             if not dry_run:
@@ -60,7 +60,12 @@ def pull_now(
     view_of(ds)
     if ds.lifecycle is not None:
         ds.lifecycle.gate()  # only reading: what must not be written may still be read
-    return pull(within_timeout(ds, watch), models=models, full=full, theirs=theirs, dry_run=dry_run)
+    return pull(_bound(ds, watch), models=models, full=full, theirs=theirs, dry_run=dry_run)
+
+
+def _bound(ds: Datastore, watch: Watch | None) -> Datastore:
+    """Within the time that a sync may take; what a carrier moves is so much that nobody can say how long it takes."""
+    return within_timeout(ds, watch) if ds.carrier is None else ds
 
 
 def bring(ds: Datastore, rels: Sequence[RelPath], *, dry_run: bool = False, watch: Watch | None = None) -> Pulled:

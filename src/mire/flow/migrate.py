@@ -110,7 +110,7 @@ def _move(place: Place, check: Callable[[], None], *, leave_out: bool) -> Migrat
         if not _write(place, shards) or tag_of_monolith(place) != monolith.tag:
             continue
         check()
-        seq = _next_seq(place, meta)
+        seq = next_seq(place, meta.meta)
         if _switch(place, meta, monolith, tuple(shards.texts), seq):
             _catch_up(place, monolith)
             _freshen(place, fetch_monolith(place))
@@ -151,7 +151,11 @@ def _write(place: Place, shards: _Shards) -> bool:
     """Write every shard over the one that is there; False when somebody else wrote one meanwhile."""
     present = list_shards(place)
     # A shard that the monolith has nothing for lists what is gone, and unlisted shards count.
-    texts = {**dict.fromkeys(present, encode_shard({})), **shards.texts}
+    return write_shards(place, present, {**dict.fromkeys(present, encode_shard({})), **shards.texts})
+
+
+def write_shards(place: Place, present: Mapping[str, str], texts: Mapping[str, bytes]) -> bool:
+    """Write shards over those that were seen; False when one is another by now. What says the same is not written."""
 
     def write(name: str) -> bool:
         data, tag = texts[name], present.get(name)
@@ -167,9 +171,9 @@ def _etag_of(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
-def _next_seq(place: Place, meta: MetaSeen) -> int:
+def next_seq(place: Place, meta: Meta | None) -> int:
     """Above every count of commits there ever was: those we know of, and any that grew by one from zero."""
-    known = (0 if meta.meta is None else meta.meta.commit_seq or 0, int(place.state.fact("commit_seq") or 0))
+    known = (0 if meta is None else meta.commit_seq or 0, int(place.state.fact("commit_seq") or 0))
     return max(max(known) + 1, clock.now_ns() // 10**9)
 
 

@@ -94,7 +94,7 @@ def _is_no_news(delta: Delta, done: Pulled) -> bool:
 
 def _deal_with(place: Place, delta: Delta, done: Pulled, *, full: bool, theirs: bool) -> None:
     rels, deleted = iter(sorted(delta.entries)), load_deleted(place)
-    while batch := list(islice(rels, _BATCH)):
+    while batch := list(islice(rels, _at_a_time(place))):
         steps = list(_planned(place, batch, delta, done, full=full, theirs=theirs, deleted=deleted))
         if done.is_dry_run:
             done.written += [step.rel for step in steps if step.action == "download"]
@@ -106,6 +106,10 @@ def _deal_with(place: Place, delta: Delta, done: Pulled, *, full: bool, theirs: 
             ]
         else:
             _carry_out(place, steps, done)
+
+
+def _at_a_time(place: Place) -> int:
+    return _BATCH if place.ds.carrier is None else place.ds.carrier.at_a_time
 
 
 def _planned(
@@ -241,7 +245,7 @@ def bring_content(place: Place, rels: Iterable[RelPath], done: Pulled) -> None:
     """Bring the agreed content of some paths that is not here, and only that."""
     marks = load_marks(place)
     remaining = iter(rels)
-    while batch := list(islice(remaining, _BATCH)):
+    while batch := list(islice(remaining, _at_a_time(place))):
         steps = []
         for text, row in place.state.base_of(batch).items():
             rel, entry = RelPath(text), entry_of(row)

@@ -101,10 +101,11 @@ def plan_names(ds: Datastore, wanted: Iterable[ModelRef] | None, decide_name: De
         if isinstance(found, Finding):
             yield found
         else:
-            yield from _decided(ds, *found, decide_name)
+            yield from decided(ds, *found, decide_name)
 
 
-def _decided(ds: Datastore, model: ModelRef, name: DataName, decide_name: Decide) -> list[Outcome]:
+def decided(ds: Datastore, model: ModelRef, name: DataName, decide_name: Decide) -> list[Outcome]:
+    """What goes of one name; a failure, and a rename under way, are findings."""
     try:
         outcomes = list(decide_name(model, name))
         # The next reader or writer of the model finishes or undoes it; a dry run could not say which.
@@ -157,7 +158,7 @@ def _look(ds: Datastore, model: ModelRef, name: DataName, finished: list[int], n
     latest = load(finished[-1])
     if latest is None:
         return Facts(versions=(), now=now, damaged=tuple(damaged))
-    run = _run_record(ds, latest)
+    run = run_record(ds, latest)
     if not needs_history(latest, len(finished), run=run, now=now):
         return Facts(versions=(latest,), now=now, run=run)
     for number in finished[:-1]:
@@ -166,7 +167,8 @@ def _look(ds: Datastore, model: ModelRef, name: DataName, finished: list[int], n
     return Facts(versions=tuple(versions), now=now, holds=load_holds(ds, model, name), run=run, damaged=tuple(damaged))
 
 
-def _run_record(ds: Datastore, latest: Metadata) -> RunRecord:
+def run_record(ds: Datastore, latest: Metadata) -> RunRecord:
+    """Whether the record of the run that decides about a name is there."""
     ids = run_of(latest)
     # Without the directory every run would look deleted: a share that is not mounted, a tier never used.
     if ids is None or not files.is_dir(ds.path_of(RUNS)):
@@ -212,7 +214,7 @@ def carry_out(ds: Datastore, found: Iterator[Outcome], look_again: Callable[[], 
             decide_name = look_again()
             for model, name in names:
                 # A finding beside a decision was told already when it was found.
-                again = _decided(ds, model, name, decide_name)
+                again = decided(ds, model, name, decide_name)
                 outcomes += [outcome for outcome in again if isinstance(outcome, Finding) and outcome not in batch]
                 for decision in again:
                     if isinstance(decision, Decision):

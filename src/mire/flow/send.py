@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from mire.edge import pool
-from mire.edge.remote import Refused, Removed, Stat, Unknown
+from mire.edge.remote import Refused, Remote, Removed, Stat, Unknown
 from mire.errors import MireError, NotFoundError, RemoteError
 from mire.flow.local import tier_path
 from mire.flow.place import Place
-from mire.flow.transfer import Sent, is_free, upload
+from mire.flow.transfer import Sent, Unpublished, is_free, upload
 from mire.flow.unpublished import load_unpublished, recorded
 from mire.model.index import Entry
 from mire.model.names import RelPath
@@ -27,23 +27,35 @@ _PASSING: Final = frozenset(("in_use", "in_flight", "changing"))
 def send(place: Place, replaced: Mapping[RelPath, Entry | None]) -> Iterator[tuple[RelPath, Sent | MireError]]:
     """Store files, each in the place of what the index describes (None: nothing); what is stored is on record."""
     known = load_unpublished(place)
+    carrier = place.ds.carrier
+    carried = None if carrier is None else carrier.send(place, replaced, known)
+    if carried is not None:
+        return recorded(place, carried)
 
     def one(rel: RelPath) -> Sent | MireError:
         try:
             path = tier_path(place.ds, rel)
-            return upload(
-                place.remote, rel, path, replaced=replaced[rel], writer=place.state.epoch, known=known.get(rel)
-            )
-        except RemoteError as error:
-            if error.kind not in _PASSING:
-                raise
-            return error
         except MireError as error:
             return error
+        return send_one(place.remote, rel, path, replaced[rel], place.state.epoch, known.get(rel))
 
     # What replaces an object goes last, right before the commit: until then the index describes other bytes.
     ordered = sorted(replaced, key=lambda rel: (replaced[rel] is not None, rel))
     return recorded(place, pool.run(one, ordered, at_once=place.ds.sync.push_concurrency))
+
+
+def send_one(
+    remote: Remote, rel: RelPath, path: str, replaced: Entry | None, writer: str, known: Unpublished | None
+) -> Sent | MireError:
+    """Store one file; what is wrong with it alone is the answer, what is wrong with the remote is raised."""
+    try:
+        return upload(remote, rel, path, replaced=replaced, writer=writer, known=known)
+    except RemoteError as error:
+        if error.kind not in _PASSING:
+            raise
+        return error
+    except MireError as error:
+        return error
 
 
 def look_at(place: Place, removed: Mapping[RelPath, Entry]) -> dict[RelPath, Stat]:

@@ -167,7 +167,10 @@ class _Cache:
         try:
             data = files.read_file(path, limit=_METADATA_BYTES_MAX)
             # Without metadata the version was never finished, and nobody sees it.
-            found = None if data is None else checksum_finding(rel, content, decode_metadata(data))
+            said = None if data is None else decode_metadata(data)
+            found = None
+            if said is not None:
+                found = checksum_finding(rel, content, said.size_bytes, said.checksum, is_streaming=said.streaming)
         except FormatError as error:
             found = metadata_finding(f"{os.path.dirname(rel)}/{METADATA}", error.message)
         self._done.findings += [] if found is None else [found]

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Literal
 
 from mire.errors import shown
-from mire.model.artifact import Metadata
 from mire.model.base import BaseRow
 from mire.model.index import Damaged, Entry
 from mire.model.verify import Finding
@@ -89,18 +88,18 @@ def entry_finding(rel: str, reason: str) -> Finding:
     )
 
 
-def checksum_finding(rel: str, content: Content, metadata: Metadata) -> Finding | None:
+def checksum_finding(
+    rel: str, content: Content, recorded: int | None, checksum: str | None, *, is_streaming: bool
+) -> Finding | None:
     """Content that is not what its own metadata says; of streaming data there may be more than that."""
     size, sha256 = content
-    recorded = metadata.size_bytes
-    is_cut = recorded is not None and (size < recorded or (size > recorded and not metadata.streaming))
-    if not is_cut and (metadata.checksum is None or metadata.checksum == sha256):
+    is_cut = recorded is not None and (size < recorded or (size > recorded and not is_streaming))
+    if not is_cut and checksum in (None, sha256):
         return None
     return Finding(
         kind="checksum",
         path=rel,
-        message=f"{shown(rel)} has {size} bytes with SHA-256 {sha256}, its metadata says {recorded} and"
-        f" {metadata.checksum}",
+        message=f"{shown(rel)} has {size} bytes with SHA-256 {sha256}, its metadata says {recorded} and {checksum}",
         remedy="restore the file from a copy; if it only broke here, delete it, and 'mire hydrate --all' brings it",
     )
 
@@ -142,6 +141,49 @@ def unlisted_finding(rel: str) -> Finding:
     )
 
 
+def hash_finding(rel: str, entry: Entry, sha256: str, *, is_here: bool) -> Finding | None:
+    """An object of the right size with other bytes than the index describes."""
+    if entry.sha256 in (None, sha256):
+        return None
+    what = "the copy in this cache is what it should be" if is_here else "ask who has a copy"
+    return Finding(
+        kind="object_hash",
+        path=rel,
+        message=f"the object of {shown(rel)} has SHA-256 {sha256}, the index says {entry.sha256}",
+        remedy=f"'mire repair' puts it right where it can; {what}",
+    )
+
+
+def orphan_finding(rel: str, size_bytes: int, *, is_young: bool) -> Finding:
+    """An object that no entry describes: nobody sees it."""
+    why = "somebody may be about to publish it" if is_young else "left by a push or a removal that died"
+    return Finding(
+        kind="orphan",
+        path=rel,
+        message=f"the object of {shown(rel)} ({size_bytes} bytes) is in the store, but not in the index: {why}",
+        remedy="look again in a while" if is_young else "'mire repair --orphans adopt' or '--orphans delete' decides",
+        is_damage=False,
+    )
+
+
+def marker_finding(rel: str, number: int | None) -> Finding:
+    """A marker that leads nowhere."""
+    what = "names no version" if number is None else f"says version {number}, of which there is no metadata"
+    return Finding(
+        kind="marker",
+        path=rel,
+        message=f"{shown(rel)} {what}",
+        remedy="write the name again, or restore the version from a copy",
+    )
+
+
+def list_finding(path: str, why: str) -> Finding:
+    """A list of partitions that is not understood."""
+    return Finding(
+        kind="list_unreadable", path=path, message=why, remedy="'mire index rebuild' makes one from what is stored"
+    )
+
+
 def shard_findings(
     missing: tuple[str, ...], unreadable: tuple[tuple[str, str], ...], unlisted: tuple[str, ...]
 ) -> Iterator[Finding]:
@@ -151,14 +193,14 @@ def shard_findings(
             kind="shard_missing",
             path=name,
             message=f"the index lists the shard {shown(name)}, which is not there",
-            remedy="restore the object; what it listed is still in the store",
+            remedy="restore the object, or 'mire index rebuild': what it listed is still in the store",
         )
     for name, why in unreadable:
         yield Finding(
             kind="shard_unreadable",
             path=name,
             message=f"the shard {shown(name)} cannot be understood: {why}",
-            remedy="upgrade mire, or restore the object",
+            remedy="upgrade mire, restore the object, or 'mire index rebuild'",
         )
     for name in unlisted:
         yield Finding(

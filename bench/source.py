@@ -1,0 +1,142 @@
+"""Reading all artifacts into Spark: the data source `mire` beside Spark's own `binaryFile` on the same tree.
+
+Usage: python bench/source.py [ARTIFACTS [ROUNDS]]. The tree is a remote with a sharded index, made here, ten names in
+each model. Both readers make the same columns of `metadata.yaml` with the same decoder, in one session of two cores, in
+turns; their rows go to Spark's sink for nothing. `binaryFile` does less: it does not know which version is published.
+The second line is with content: there `binaryFile` only hands over all files, and does not even bring metadata and
+content of a version together. The tree is in a temporary directory below MIRE_BENCH_DIR.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from mire.flow.scan import key_of
+from mire.model.artifact import Metadata, Owner
+from mire.model.index import Entry, Meta
+from mire.model.instant import Instant
+from mire.model.lifetime import INFINITE
+from mire.model.names import SOLO, DataName, RelPath, Uuid, Version
+from mire.pipeline.frames import ARTIFACTS, batches_of, rows_of, spark_schema
+from mire.pipeline.session import open_session
+from mire.pipeline.stages.parse import columns_of
+from mire.wire.meta import encode_meta
+from mire.wire.metadata import decode_metadata, encode_metadata
+from mire.wire.partition import partition_of
+from mire.wire.shard import encode_shard
+
+NOW = Instant("2026-03-04T05:06:07.089Z")
+NAMES = 10
+COLUMNS = pa.schema([field for field in ARTIFACTS if field.name not in ("attributes", "content", "_error")])
+
+
+def generate(root: str, count: int) -> None:
+    """A remote with so many artifacts, each with one version."""
+    shards: dict[str, dict[RelPath, Entry]] = {}
+    for number in range(count):
+        model = uuid.uuid5(uuid.NAMESPACE_URL, str(number // NAMES))
+        name = f"state-{number % NAMES}"
+        directory = f"data/aws/ec2/kind-{number // NAMES % 50}/{model}/{name}"
+        content = b'{"cidr":"10.%d.0.0/16","zones":["a","b"],"n":%d}' % (number % 256, number)
+        metadata = Metadata(
+            id=Uuid(str(uuid.uuid5(model, name))),
+            name=DataName(name),
+            version=Version(1),
+            content_type="application/json",
+            lifetime=INFINITE,
+            version_policy=10,
+            streaming=False,
+            tags={"type": "resource", "specName": name, "modelName": str(model), "team": f"team-{number % 7}"},
+            owner=Owner(owner_type="manual", owner_ref=str(model)),
+            created_at=NOW,
+            size_bytes=len(content),
+            checksum=hashlib.sha256(content).hexdigest(),
+        )
+        os.makedirs(os.path.join(root, directory, "1"))
+        for rel, data in (
+            (f"{directory}/1/raw", content),
+            (f"{directory}/1/metadata.yaml", encode_metadata(metadata)),
+            (f"{directory}/latest", b"1"),
+        ):
+            with open(os.path.join(root, rel), "wb") as file:
+                file.write(data)
+            digest = hashlib.sha256(data).hexdigest()
+            entry = Entry(size_bytes=len(data), last_modified=NOW, local_mtime=NOW, sha256=digest)
+            shards.setdefault(partition_of(rel) or "", {})[RelPath(rel)] = entry
+    os.mkdir(os.path.join(root, "_index"))
+    for shard, entries in shards.items():
+        with open(os.path.join(root, "_index", f"{shard}.json"), "wb") as file:
+            file.write(encode_shard(entries))
+    with open(os.path.join(root, "_index", "_meta.json"), "wb") as file:
+        file.write(encode_meta(Meta(version=2, partitions=tuple(shards), commit_seq=1)))
+
+
+def ours(spark: Any, root: str, **options: str) -> Any:
+    """What the data source reads."""
+    return spark.read.format("mire").options(attributes="none", **options).load(root)
+
+
+def parsed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Files of metadata as rows."""
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for row in rows_of(batches):
+            directory = row["path"][row["path"].index("/data/") + 1 :].rsplit("/", 2)[0]
+            key = key_of(directory, SOLO)
+            assert key is not None  # noqa: S101 - we made it
+            yield columns_of(key, decode_metadata(row["content"]), is_latest=True)
+
+    return batches_of(rows(), COLUMNS)
+
+
+def theirs(spark: Any, root: str) -> Any:
+    """What `binaryFile` and a parser of metadata read."""
+    files = spark.read.format("binaryFile").options(recursiveFileLookup="true", pathGlobFilter="metadata.yaml")
+    frame = files.load(os.path.join(root, "data")).select("path", "content")
+    return frame.mapInArrow(parsed, spark_schema(COLUMNS))
+
+
+def files_of(spark: Any, root: str) -> Any:
+    """All files of the tree, as `binaryFile` reads them."""
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(os.path.join(root, "data"))
+
+
+def timed(make: Callable[[], Any]) -> float:
+    """Seconds to read all rows of a table."""
+    started = time.perf_counter()
+    make().write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - started
+
+
+def main(count: int, rounds: int) -> None:
+    """Measure both, in turns, and print the best of each."""
+    with (
+        tempfile.TemporaryDirectory(prefix="mire-bench-", dir=os.environ.get("MIRE_BENCH_DIR")) as root,
+        open_session("local[2]") as spark,
+    ):
+        generate(root, count)
+        found = ours(spark, root).count()
+        if found != count:
+            raise SystemExit(f"{found} rows, not {count}")
+        print(f"{count} artifacts in {len(os.listdir(os.path.join(root, '_index'))) - 1} shards, best of {rounds}")
+        print("columns            mire s   binaryFile s   ratio   mire artifacts/s")
+        pairs = (
+            ("metadata", lambda: ours(spark, root), lambda: theirs(spark, root)),
+            ("and content", lambda: ours(spark, root, content="true"), lambda: files_of(spark, root)),
+        )
+        for name, mine, other in pairs:
+            times = [(timed(mine), timed(other)) for _ in range(rounds)]
+            a, b = (min(column) for column in zip(*times, strict=True))
+            print(f"{name:<18} {a:>6.2f}   {b:>12.2f}   {b / a:>5.1f}   {count / a:>16,.0f}")
+
+
+if __name__ == "__main__":
+    arguments = [int(each) for each in sys.argv[1:3]]
+    main(*(arguments + [2_000, 3][len(arguments) :]))

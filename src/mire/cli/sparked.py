@@ -1,0 +1,65 @@
+"""What commands share that run on Spark: their options, the session, and how far a job is.
+
+Owns: `--master`, and the line of progress.
+Must not know: what a job does.
+Keeps: Spark is imported when a job runs, never for help.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mire.cli.face import settings, show_progress
+
+if TYPE_CHECKING:
+    from mire.flow.datastore import Datastore
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spark_options(command: F) -> F:
+    """Add the options of commands that run on Spark."""
+    return click.option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: a master, or sc://host for Spark Connect (default: embedded, local[*]).",
+    )(command)
+
+
+def bulk_options(command: F) -> F:
+    """Add the options of commands that run on Spark when there is much to do."""
+    insist = click.option(
+        "--pipeline/--no-pipeline",
+        "is_forced",
+        default=None,
+        help="With --all: run on Spark whatever there is to do, or never (default: from many files on).",
+    )
+    return insist(spark_options(command))
+
+
+@contextmanager
+def carried(ds: "Datastore", *, is_bulk: bool, is_forced: bool | None, master: str | None) -> "Iterator[Datastore]":
+    """The datastore, its files moved on Spark if that is wanted and there are enough of them."""
+    if not is_bulk and (is_forced is not None or master is not None):
+        raise click.UsageError("--pipeline, --no-pipeline and --master go with --all.")
+    if not is_bulk or is_forced is False:
+        yield ds
+        return
+    from mire.pipeline.carrier import WORTH_IT, SparkCarrier
+
+    with SparkCarrier(lambda: open_spark(master), worth_it=1 if is_forced else WORTH_IT) as carrier:
+        yield replace(ds, carrier=carrier)
+
+
+@contextmanager
+def open_spark(master: str | None) -> Iterator[Any]:
+    """The session of this invocation, which shows on a terminal how far it is."""
+    from mire.pipeline.progress import watched
+    from mire.pipeline.session import open_session
+
+    given = settings()
+    with open_session(master) as spark, watched(spark, lambda text: show_progress(given, text)):
+        yield spark

@@ -1,0 +1,138 @@
+"""A carrier on Spark: the files of a bulk push or pull are moved by tasks.
+
+Owns: from how many files on that is worth it, and the session it starts for it.
+Must not know: what is moved and why, what is committed afterwards.
+Keeps: few files are moved by this process, and no Spark is started for them, unless somebody insists.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from mire.edge.files import Written
+from mire.errors import MireError
+from mire.flow.carrier import Arrived
+from mire.flow.place import Place
+from mire.flow.transfer import Sent, Unpublished
+from mire.model.index import Entry
+from mire.model.names import RelPath
+from mire.pipeline.store import spec_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WORTH_IT: Final = 20_000
+"""Files from which on starting Spark (some 8 s) is made up for by the second core; bench/pipeline.py measures it."""
+AT_A_TIME: Final = 50_000
+_AT_ONCE_LEAST: Final = 4
+
+
+class SparkCarrier:
+    """Moves files in tasks of a session that is opened when the first many of them come."""
+
+    at_a_time = AT_A_TIME
+
+    def __init__(
+        self, open_spark: "Callable[[], AbstractContextManager[SparkSession]]", *, worth_it: int = WORTH_IT
+    ) -> None:
+        self._open = open_spark
+        self._worth_it = worth_it
+        self._stack = ExitStack()
+        self._spark: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there was so much to move that Spark was started."""
+        return self._spark is not None
+
+    def send(
+        self, place: Place, replaced: Mapping[RelPath, Entry | None], known: Mapping[RelPath, Unpublished]
+    ) -> Iterator[tuple[RelPath, Sent | MireError]] | None:
+        """Store files of the cache in tasks."""
+        return self._sent(place, replaced, known) if self._is_worth_it(len(replaced)) else None
+
+    def fetch(
+        self, place: Place, wanted: Mapping[RelPath, Entry], directory: str
+    ) -> Iterator[tuple[RelPath, Arrived | MireError]] | None:
+        """Bring objects into a directory in tasks."""
+        return self._fetched(place, wanted, directory) if self._is_worth_it(len(wanted)) else None
+
+    def _is_worth_it(self, count: int) -> bool:
+        return count > 0 and (self.is_started or count >= self._worth_it)
+
+    def _session(self) -> "SparkSession":
+        if self._spark is None:
+            self._spark = self._stack.enter_context(self._open())
+        return self._spark
+
+    def _sent(
+        self, place: Place, replaced: Mapping[RelPath, Entry | None], known: Mapping[RelPath, Unpublished]
+    ) -> Iterator[tuple[RelPath, Sent | MireError]]:
+        from mire.pipeline.stages.transfer import error_in, sent_in, upload  # noqa: PLC0415 - with Spark only
+
+        spec, ds, writer = spec_of(place.ds), place.ds, place.state.epoch
+
+        def stored(frame: "DataFrame", at_once: int) -> "DataFrame":
+            return upload(frame, spec, ds.tier, writer, at_once=at_once)
+
+        # What replaces an object goes last, right before the commit: until then the index describes other bytes.
+        for some in ({rel: None for rel, entry in replaced.items() if entry is None}, _described(replaced)):
+            for row in self._moved(some, stored, ds.sync.push_concurrency, known):
+                yield RelPath(row["rel"]), error_in(row) or sent_in(row)
+
+    def _fetched(
+        self, place: Place, wanted: Mapping[RelPath, Entry], directory: str
+    ) -> Iterator[tuple[RelPath, Arrived | MireError]]:
+        from mire.pipeline.stages.transfer import download, error_in  # noqa: PLC0415 - with Spark only
+
+        spec = spec_of(place.ds)
+
+        def brought(frame: "DataFrame", at_once: int) -> "DataFrame":
+            return download(frame, spec, directory, at_once=at_once)
+
+        for row in self._moved(wanted, brought, place.ds.sync.pull_concurrency, {}):
+            came = row["temporary"], Written(size_bytes=row["size_bytes"], sha256=row["sha256"])
+            yield RelPath(row["rel"]), error_in(row) or came
+
+    def _moved(
+        self,
+        entries: Mapping[RelPath, Entry | None],
+        move: "Callable[[DataFrame, int], DataFrame]",
+        concurrency: int,
+        known: Mapping[RelPath, Unpublished],
+    ) -> Iterator[dict[str, Any]]:
+        if not entries:
+            return
+        spark = self._session()
+        from mire.pipeline.foreign import spark_errors  # noqa: PLC0415 - with Spark only
+        from mire.pipeline.frames import TO_MOVE, frame_of, rows_of  # noqa: PLC0415
+        from mire.pipeline.jobs.cores import cores_of  # noqa: PLC0415
+        from mire.pipeline.stages.transfer import groups_for  # noqa: PLC0415
+
+        rows = (_row(rel, entry, known.get(rel)) for rel, entry in entries.items())
+        cores = cores_of(spark)
+        frame = frame_of(spark, rows, TO_MOVE).repartition(groups_for(len(entries), cores))
+        at_once = max(_AT_ONCE_LEAST, concurrency // cores)
+        with spark_errors("moving the files"):
+            table = move(frame, at_once).toArrow()
+        yield from rows_of(table.to_batches())
+
+
+def _row(rel: RelPath, entry: Entry | None, known: Unpublished | None) -> tuple[Any, ...]:
+    from mire.pipeline.stages.shards import entry_row  # noqa: PLC0415 - with Spark only
+
+    said = (rel, *(None,) * 7) if entry is None else entry_row(rel, None, entry)
+    return (*said, None, None) if known is None else (*said, known.fingerprint, known.sha256)
+
+
+def _described(replaced: Mapping[RelPath, Entry | None]) -> dict[RelPath, Entry | None]:
+    return {rel: entry for rel, entry in replaced.items() if entry is not None}

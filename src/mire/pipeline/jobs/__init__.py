@@ -1,0 +1,1 @@
+"""Jobs: stages put together, with one commit by the driver at the end."""

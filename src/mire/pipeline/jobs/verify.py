@@ -1,0 +1,169 @@
+"""Verifying a whole store: index against listing, its parts against each other, and deeply every object.
+
+Owns: which tables are compared, and the numbers of the report.
+Must not know: what a difference means (`plan/verify`), how a report is shown.
+Keeps: nothing is changed; memory of the driver does not grow with the store; whatever could not be looked at is told.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+from pyspark.storagelevel import StorageLevel
+
+from mire.flow.datastore import Datastore
+from mire.flow.place import META
+from mire.model.verify import Finding
+from mire.pipeline.foreign import spark_errors
+from mire.pipeline.frames import FINDINGS, LOCAL, frame_of
+from mire.pipeline.here import local_side
+from mire.pipeline.jobs.cores import cores_of
+from mire.pipeline.jobs.judge import deep_findings, finding_row, index_findings, object_findings, partition_findings
+from mire.pipeline.stages.compare import compare, decide
+from mire.pipeline.stages.scan import scan
+from mire.pipeline.stages.shards import read_index, read_shards
+from mire.pipeline.store import StoreSpec, open_spec, spec_of
+from mire.pipeline.view import IndexView, look_at_index
+from mire.plan.verify import list_finding
+
+SHOWN_MAX: Final = 1_000
+"""Findings the driver takes in; all of them are in the table that can be written."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StoreVerified:
+    """What was compared, in numbers, and what was found."""
+
+    form: str
+    entries: int = 0
+    objects: int = 0
+    size_bytes: int = 0
+    inspected: int = 0
+    """Objects that were read as a whole."""
+    to_push: int = 0
+    to_pull: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    damaged: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    """The first of them."""
+    table: str | None = None
+    """Where all of them were written."""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something is wrong, and not only noteworthy."""
+        return self.damaged > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """What a verification worked out, while it can still be asked."""
+
+    compared: DataFrame
+    findings: DataFrame
+    view: IndexView
+
+
+def verify_store(
+    spark: SparkSession,
+    ds: Datastore,
+    *,
+    deep: bool = False,
+    table: str | None = None,
+    objects: DataFrame | None = None,
+) -> StoreVerified:
+    """Compare everything; `deep` reads every object, `table` is a directory for all findings, as Parquet.
+
+    `objects` is a listing that somebody has already, for example of an S3 inventory; without one the store is listed.
+    """
+    with spark_errors("the verification"), open_tables(spark, ds, deep=deep, objects=objects) as tables:
+        done = _counted(tables, StoreVerified(form=tables.view.form), deep=deep)
+        kinds = tables.findings.groupBy("kind").agg(
+            F.count("*").alias("count"), F.sum(F.col("is_damage").cast("bigint")).alias("damaged")
+        )
+        for row in kinds.orderBy("kind").collect():
+            done.kinds[row["kind"]] = row["count"]
+            done.damaged += row["damaged"]
+        first = tables.findings.orderBy(F.desc("is_damage"), "kind", "path").limit(SHOWN_MAX)
+        done.findings = [Finding(**row.asDict()) for row in first.collect()]
+        if table is not None:
+            tables.findings.orderBy("kind", "path").write.mode("overwrite").parquet(table)
+            done.table = table
+    return done
+
+
+@contextmanager
+def open_tables(
+    spark: SparkSession, ds: Datastore, *, deep: bool, objects: DataFrame | None = None
+) -> Iterator[Tables]:
+    """The tables of a verification; they are kept until the block ends."""
+    spec, cores = spec_of(ds), cores_of(spark)
+    remote = open_spec(spec)
+    view = look_at_index(remote)
+    with ExitStack() as stack:
+        entries = _kept(stack, _entries(spark, spec, view, cores))
+        troubles: list[str] = []
+        local = local_side(spark, ds, troubles) if ds.is_cache else frame_of(spark, [], LOCAL)
+        listed = scan(spark, spec, cores=cores) if objects is None else objects
+        compared = _kept(stack, compare(entries, listed, local))
+        parts = [
+            frame_of(spark, _told(view, troubles), FINDINGS),
+            index_findings(entries),
+            object_findings(compared, now_ms=int(remote.server_time_ms()), has_index=not spec.is_directory),
+        ]
+        if view.form == "dual":
+            parts.append(partition_findings(entries, read_shards(spark, spec, view, cores=cores), view))
+        if deep:
+            parts.append(deep_findings(stack, compared, spec))
+        findings = parts[0]
+        for part in parts[1:]:
+            findings = findings.unionByName(part)
+        yield Tables(compared=compared, findings=_kept(stack, findings), view=view)
+
+
+def _entries(spark: SparkSession, spec: StoreSpec, view: IndexView, cores: int) -> DataFrame:
+    # Without a list that can be read, the shards still say what they say.
+    if view.meta_damage is not None and view.monolith_tag is None:
+        return read_shards(spark, spec, view, cores=cores)
+    return read_index(spark, spec, view, cores=cores)
+
+
+def _told(view: IndexView, troubles: list[str]) -> list[tuple[object, ...]]:
+    found = [] if view.meta_damage is None else [list_finding(META, view.meta_damage)]
+    found += [
+        Finding(kind="unreadable", path="", message=message, remedy="make it readable, or remove it")
+        for message in troubles
+    ]
+    return [finding_row(each) for each in found]
+
+
+def _counted(tables: Tables, done: StoreVerified, *, deep: bool) -> StoreVerified:
+    compared = tables.compared
+    is_entry = F.col("last_modified").isNotNull() | F.col("damage").isNotNull()
+    numbers = compared.agg(
+        F.count(F.when(is_entry, 1)).alias("entries"),
+        F.count("object_size").alias("objects"),
+        F.coalesce(F.sum("object_size"), F.lit(0)).alias("size_bytes"),
+        F.count(F.when(is_entry & F.col("object_size").isNotNull(), 1)).alias("both"),
+        F.count("here").alias("local"),
+    ).collect()[0]
+    done.entries, done.objects, done.size_bytes = numbers["entries"], numbers["objects"], numbers["size_bytes"]
+    read = numbers["objects"] if tables.view.form == "none" else numbers["both"]
+    done.inspected = read if deep else 0
+    if numbers["local"]:
+        actions = decide(compared).agg(
+            F.count(F.when(F.col("push").isin("upload", "remove"), 1)).alias("push"),
+            F.count(F.when(F.col("pull").isin("download", "remove"), 1)).alias("pull"),
+        )
+        row = actions.collect()[0]
+        done.to_push, done.to_pull = row["push"], row["pull"]
+    return done
+
+
+def _kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    stack.callback(kept.unpersist)
+    return kept

@@ -1,0 +1,208 @@
+"""One way to a SparkSession: embedded by default, any cluster by configuration.
+
+Owns: which session a job runs in, and what an embedded one is started with.
+Must not know: what a job does.
+Keeps: a session that somebody else started is used and never stopped; an embedded one listens on the loopback
+interface only; what is started here ends here.
+"""
+
+import contextlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from mire.edge import process
+from mire.errors import ConfigError, RemoteError, shown
+from mire.pipeline.java import find_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EMBEDDED: Final = "local[*]"
+LOG_LEVEL: Final = "MIRE_SPARK_LOG"
+_REMOTE: Final = "SPARK_REMOTE"
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+_LOOPBACK: Final = "127.0.0.1"
+_SAID_MAX: Final = 400
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_PARTITIONS_A_CORE: Final = 2
+
+_EVERYWHERE: Final = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A table of the driver's becomes partitions at once, instead of a literal inside the query.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+    "spark.sql.session.timeZone": "UTC",
+}
+_STARTED: Final = {
+    "spark.app.name": "mire",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def _embedded() -> dict[str, str]:
+    return {
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.host": _LOOPBACK,
+    }
+
+
+@contextlib.contextmanager
+def open_session(master: str | None = None, *, conf: Mapping[str, str] | None = None) -> "Iterator[SparkSession]":
+    """The session to run in: the active one, that of `spark-submit`, a cluster that was named, or an embedded one.
+
+    `master` is a Spark master, or the address (`sc://…`) of a Spark Connect server; without one SPARK_REMOTE counts.
+    """
+    check_installed()
+    active = _active(master)
+    if active is not None:
+        yield active
+        return
+    spark = _start(master, conf or {})
+    try:
+        _fit(spark)
+        yield spark
+    finally:
+        if _SUBMITTED not in os.environ:
+            spark.stop()
+
+
+def _fit(spark: "SparkSession") -> None:
+    """As many partitions as keep all cores busy, unless somebody chose a number: Spark's own is for large clusters."""
+    try:
+        context = spark.sparkContext
+        if not context.getConf().contains(_PARTITIONS):
+            spark.conf.set(_PARTITIONS, str(_PARTITIONS_A_CORE * int(context.defaultParallelism)))
+    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
+        return
+
+
+def check_installed() -> None:
+    """Refuse to go on without the packages that only jobs need; ask before a job is imported."""
+    for name in ("pyspark", "pyarrow"):
+        if importlib.util.find_spec(name) is None:
+            raise ConfigError(
+                f"this runs on Spark, and the package {name} is not installed: pip install 'mire[spark]'",
+                kind="no_spark",
+            )
+
+
+def _active(master: str | None) -> "SparkSession | None":
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    found = SparkSession.getActiveSession()
+    if found is not None and master is not None:
+        theirs = _master_of(found)
+        if theirs not in (None, master):
+            raise ConfigError(
+                f"this process already has a Spark session, at {shown(theirs)}, not at {shown(master)}: stop it, or do"
+                " without --master",
+                kind="other_session",
+            )
+    return found
+
+
+def _master_of(spark: "SparkSession") -> str | None:
+    try:
+        return str(spark.sparkContext.master)
+    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
+        return None
+
+
+def _start(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
+    remote = master if master is not None and master.startswith("sc://") else None
+    if remote is None and master is None:
+        remote = os.environ.get(_REMOTE)
+    if remote is not None:
+        return _connect(remote, conf)
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder: Any = SparkSession.builder
+    if _SUBMITTED in os.environ:
+        return _opened(lambda: _configured(builder, {**_EVERYWHERE, **conf}).getOrCreate(), master, None)
+    wanted = {**_STARTED, **_EVERYWHERE}
+    is_embedded = master is None or master.startswith("local")
+    if is_embedded:
+        wanted |= _embedded()
+    options = [f"-Dlog4j2.configurationFile=file:{os.path.join(os.path.dirname(__file__), 'log4j2.properties')}"]
+    given = conf.get("spark.driver.extraJavaOptions")
+    wanted |= {**conf, "spark.driver.extraJavaOptions": " ".join([*options, *([given] if given else [])])}
+    builder = _configured(builder.master(master or EMBEDDED), wanted)
+    with _environment(is_embedded=is_embedded), _quiet() as said:
+        return _opened(builder.getOrCreate, master, said)
+
+
+def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _connect(remote: str, conf: Mapping[str, str]) -> "SparkSession":
+    try:
+        from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - needs packages of its own
+    except ImportError as error:
+        raise ConfigError(
+            f"{shown(remote)} is a Spark Connect address, which needs more packages ({error}): pip install"
+            " 'mire[spark-connect]'",
+            kind="no_spark",
+        ) from None
+    wanted = {"spark.sql.session.timeZone": "UTC", **conf}
+    return _opened(lambda: _configured(Connected.builder.remote(remote), wanted).getOrCreate(), remote, None)
+
+
+def _opened(start: Any, master: str | None, said: IO[str] | None) -> "SparkSession":
+    try:
+        spark: SparkSession = start()
+    except Exception as error:
+        text = str(error)
+        if said is not None:
+            said.seek(0)
+            text = f"{text} {said.read()}"
+        raise RemoteError(
+            f"Spark at {shown(master or EMBEDDED)} cannot be started: {' '.join(text.split())[:_SAID_MAX]}; set"
+            f" {LOG_LEVEL}=info to see what it says",
+            kind="spark",
+        ) from error
+    return spark
+
+
+@contextlib.contextmanager
+def _environment(*, is_embedded: bool) -> Iterator[None]:
+    """What Spark reads from the environment when it starts; the environment is as it was afterwards."""
+    home = find_java_home(process.environ())
+    wanted = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable}
+    wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if home is not None:
+        wanted["JAVA_HOME"] = home
+    if is_embedded:
+        wanted |= {"SPARK_LOCAL_IP": _LOOPBACK, "PYSPARK_PYTHON": sys.executable}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[IO[str] | None]:
+    """Keep what Java says on standard error apart, for an error message; it keeps the file for as long as it lives."""
+    if os.environ.get(LOG_LEVEL):
+        yield None
+        return
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        before = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            yield said
+        finally:
+            os.dup2(before, 2)
+            os.close(before)

@@ -1,0 +1,1 @@
+"""Stages: a DataFrame in, a DataFrame out."""

@@ -1,0 +1,145 @@
+"""One way to a SparkSession: what is honoured, what is started, and what is refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.testing import assertDataFrameEqual
+
+from mire.errors import ConfigError, FormatError, RemoteError
+from mire.pipeline.foreign import spark_errors
+from mire.pipeline.frames import ENTRIES, batch_of, batches_of, frame_of, mapped
+from mire.pipeline.java import find_java_home
+from mire.pipeline.release import Release, check_release, this_release
+from mire.pipeline.session import open_session
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+def test_an_embedded_session_is_quiet_and_local(spark: Any) -> None:
+    """It listens on the loopback interface, has no web page, uses Arrow, and runs the Python it was started by."""
+    assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.sparkContext.uiWebUrl is None
+    assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
+    assert spark.sparkContext.pythonExec == sys.executable
+
+
+def test_an_active_session_is_used_and_not_stopped(spark: Any) -> None:
+    """Whoever has a session keeps it: a job runs in it and leaves it as it was."""
+    with open_session() as found:
+        assert found is spark
+    assert spark.range(3).count() == 3
+
+
+def test_a_session_elsewhere_is_refused(spark: Any) -> None:
+    """A master that is not that of the active session is an error, not silently another place."""
+    message = r"already has a Spark session, at 'local\[2,3\]', not at 'spark://"
+    with pytest.raises(ConfigError, match=message), open_session("spark://127.0.0.1:1"):
+        pass
+
+
+def test_rows_pass_through_a_task(spark: Any) -> None:
+    """A table of the driver's is the same after a task had it, None and all."""
+    rows = [[f"logs/{number}", "logs", number, "t", None, None, None, None] for number in range(5)]
+    frame = frame_of(spark, rows, ENTRIES)
+    assertDataFrameEqual(mapped(frame, lambda batches: batches, ENTRIES), frame)
+
+
+def test_batches_are_bounded() -> None:
+    """Rows come in batches of at most the size that was asked for; no rows make no batch."""
+    rows = [[f"logs/{number}", None, None, None, None, None, None, None] for number in range(5)]
+    assert [batch.num_rows for batch in batches_of(rows, ENTRIES, 2)] == [2, 2, 1]
+    assert list(batches_of([], ENTRIES)) == []
+    assert batch_of([], ENTRIES).num_rows == 0
+
+
+def test_an_error_of_a_task_arrives_as_what_it_was(spark: Any) -> None:
+    """What a task raises on purpose is raised on the driver: its class and its words."""
+
+    def fail(_: Any) -> Any:
+        raise FormatError("the shard 'x' is damaged")
+        yield
+
+    with pytest.raises(FormatError, match=r"^the shard 'x' is damaged$"), spark_errors("a test"):
+        mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES), fail, ENTRIES).collect()
+
+
+def test_a_bug_of_a_task_is_told_in_one_line(spark: Any) -> None:
+    """What nobody raised on purpose is one line with what Python said."""
+
+    def fail(_: Any) -> Any:
+        raise ZeroDivisionError("by zero")
+        yield
+
+    message = r"a test failed in Spark: ZeroDivisionError: by zero; nothing"
+    with pytest.raises(RemoteError, match=message), spark_errors("a test"):
+        mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES), fail, ENTRIES).collect()
+
+
+def test_a_worker_without_the_package_is_named(spark: Any) -> None:
+    """A worker that cannot import mire is told apart from any other failure."""
+
+    def fail(_: Any) -> Any:
+        raise ModuleNotFoundError("No module named 'mire'")
+        yield
+
+    with pytest.raises(ConfigError, match=r"needs mire on every worker"), spark_errors("a test"):
+        mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES), fail, ENTRIES).collect()
+
+
+def test_a_worker_of_another_release_is_refused() -> None:
+    """Python and mire must be the same on both sides; the error names both."""
+    check_release(this_release())
+    with pytest.raises(ConfigError, match=r"the driver runs mire 9 on Python 2\.7, a worker runs mire"):
+        check_release(Release(mire="9", python="2.7"))
+
+
+def _java(home: Path, version: str | None) -> Path:
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text("#!/bin/sh\n")
+    (home / "bin" / "java").chmod(0o755)
+    if version is not None:
+        (home / "release").write_text(f'IMPLEMENTOR="X"\nJAVA_VERSION="{version}"\n')
+    return home
+
+
+def test_java_is_found_by_home_path_or_package(tmp_path: Path) -> None:
+    """JAVA_HOME counts first, then a Java on the PATH that is new enough, then the one from PyPI."""
+    new, old = _java(tmp_path / "new", "21.0.1"), _java(tmp_path / "old", "11.0.2")
+    nowhere = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert find_java_home({"JAVA_HOME": str(new)}) == str(new)
+    assert find_java_home({"PATH": str(new / "bin")}) is None
+    for path in (str(tmp_path), str(old / "bin")):
+        home = find_java_home({**nowhere, "PATH": path})
+        assert home is not None
+        assert home.startswith(str(tmp_path / "cache" / "mire" / "java-"))
+    with pytest.raises(ConfigError, match=r"has no bin/java"):
+        find_java_home({"JAVA_HOME": str(tmp_path)})
+    with pytest.raises(ConfigError, match=r"older than Java 17"):
+        find_java_home({"JAVA_HOME": str(old)})
+
+
+def test_the_packaged_java_runs_without_the_module_it_lacks(tmp_path: Path) -> None:
+    """What Spark asks of every Java and the one from PyPI lacks is left out; all else is passed on."""
+    home = find_java_home({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)})
+    java = os.path.join(str(home), "bin", "java")
+    done = subprocess.run(
+        [java, "--add-modules=jdk.incubator.vector", "-Da=b c", "-version"], capture_output=True, text=True, check=True
+    )
+    assert 'openjdk version "' in done.stderr
+
+
+def test_help_does_not_import_spark() -> None:
+    """`mire --help`, and the help of every command, import neither Spark nor Arrow."""
+    code = (
+        "import sys\nfrom mire.cli.main import COMMANDS, mire\nimport click\n"
+        "from click.testing import CliRunner\n"
+        "for name in ('', *COMMANDS):\n"
+        "    assert CliRunner().invoke(mire, [name, '--help'] if name else ['--help']).exit_code == 0, name\n"
+        "found = {each.partition('.')[0] for each in sys.modules} & {'pyspark', 'pyarrow', 'pandas', 'numpy', 'py4j'}\n"
+        "assert not found, found\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,175 @@
+"""Verifying a whole store on Spark: every kind of damage is found, by the judgement of the interactive verb."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mire
+from mire.flow.mark import marking
+from mire.flow.verify import verify
+from mire.model.index import Entry
+from mire.pipeline.frames import ENTRIES, LOCAL, OBJECTS, frame_of
+from mire.pipeline.jobs.verify import verify_store
+from mire.pipeline.stages.compare import compare, decide
+from mire.pipeline.stages.shards import entry_row
+from mire.plan.threeway import Here, Value, plan_pull_of, plan_push_of
+from mire.wire.entry import encode_member
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+STATE = "data/aws/ec2/vpc/vpc-1/state"
+
+
+def fill(store: mire.Store) -> None:
+    """A few names and a note, published."""
+    for number in range(3):
+        store.model("aws/ec2/vpc", "vpc-1").put("state", f'{{"n": {number}}}', content_type="application/json")
+    store.model("aws/ec2/vpc", "vpc-2").put("state", "two")
+    store.model("echo", "e").put("note", "hello")
+
+
+def kinds_of(found: Any) -> set[tuple[str, str]]:
+    """What was found where."""
+    return {(finding.kind, finding.path) for finding in found.findings}
+
+
+@pytest.mark.parametrize("index", ["dual", "sharded"])
+def test_a_sound_store_has_no_findings(spark: Any, synced: Callable[..., mire.Store], index: str) -> None:
+    """Nothing is found where nothing is wrong, and the numbers are those of the store."""
+    store = synced(index=index)
+    fill(store)
+    done = verify_store(spark, store.datastore, deep=True)
+    assert (done.findings, done.kinds, done.is_damaged) == ([], {}, False)
+    wanted = verify(store.datastore, deep=True)
+    assert (done.form, done.entries, done.objects, done.inspected) == (index, wanted.entries, wanted.objects, 13)
+    assert (done.to_push, done.to_pull) == (0, 0)
+
+
+def test_every_kind_of_damage_is_found(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, snapshot: Callable[[Path], Any]
+) -> None:
+    """Each damage is one finding under its path; nothing is changed; all of it is in the table."""
+    store, remote = synced(), tmp_path / "remote"
+    fill(store)
+    (remote / STATE / "1/raw").unlink()
+    (remote / STATE / "2/raw").write_text("longer than before")
+    (remote / STATE / "3/raw").write_text('{"n": 9}')
+    (remote / STATE / "2/metadata.yaml").write_text("version: [")
+    (remote / "data/aws/ec2/vpc/vpc-2/state/latest").write_text("7")
+    (remote / "logs").mkdir()
+    (remote / "logs/stray").write_text("stray")
+    (remote / "_index/audit.json").write_text("{")
+    before = snapshot(remote)
+    done = verify_store(spark, store.datastore, deep=True, table=str(tmp_path / "findings"))
+    assert kinds_of(done) == {
+        ("dangling", f"{STATE}/1/raw"),
+        ("object_differs", f"{STATE}/2/raw"),
+        ("object_hash", f"{STATE}/3/raw"),
+        ("checksum", f"{STATE}/3/raw"),
+        ("object_differs", f"{STATE}/2/metadata.yaml"),
+        ("metadata", f"{STATE}/2/metadata.yaml"),
+        ("object_hash", "data/aws/ec2/vpc/vpc-2/state/latest"),
+        ("marker", "data/aws/ec2/vpc/vpc-2/state/latest"),
+        ("orphan", "logs/stray"),
+        ("shard_unreadable", "audit"),
+    }
+    assert done.is_damaged
+    assert sum(done.kinds.values()) == len(done.findings)
+    table = {(row.kind, row.path, row.message) for row in spark.read.parquet(str(tmp_path / "findings")).collect()}
+    assert table == {(finding.kind, finding.path, finding.message) for finding in done.findings}
+    assert snapshot(remote) == before
+
+
+def test_without_reading_objects_sizes_and_listing_are_compared(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path
+) -> None:
+    """Without `deep` no object is read, and the findings are those of the interactive verb that looks for all."""
+    store, remote = synced(), tmp_path / "remote"
+    fill(store)
+    (remote / STATE / "1/raw").unlink()
+    (remote / STATE / "2/raw").write_text("longer than before")
+    (remote / STATE / "3/raw").write_text('{"n": 9}')
+    (remote / "_index/data--echo--e.json").unlink()
+    done = verify_store(spark, store.datastore)
+    assert done.inspected == 0
+    interactive = kinds_of(verify(store.datastore, deep=True))
+    # What the missing shard listed has objects, and both sides agreed on them.
+    assert ("unlisted", "data/echo/e/note/1/raw") in interactive
+    assert kinds_of(done) == interactive
+
+
+def test_partitions_that_lag_behind_are_found(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """Beside a monolith a partition that says something else is told, as the interactive verb tells it."""
+    store = synced(index="dual")
+    fill(store)
+    shard = tmp_path / "remote/_index/data--aws--ec2--vpc--vpc-1.json"
+    shard.write_text(shard.read_text().replace('"size":8', '"size":9', 1))
+    (tmp_path / "remote/_index/data--echo--e.json").unlink()
+    done = verify_store(spark, store.datastore)
+    found = {("partition_differs", "data--aws--ec2--vpc--vpc-1"), ("partition_differs", "data--echo--e")}
+    assert kinds_of(done) == found
+    assert kinds_of(verify(store.datastore)) == found
+
+
+def test_what_is_not_synced_is_counted(spark: Any, synced: Callable[..., mire.Store]) -> None:
+    """Changes here and there are no damage: they are what a push and a pull would do."""
+    one, other = synced("one"), synced("other")
+    fill(one)
+    other.model("echo", "o").put("note", "theirs")
+    path = Path(one.datastore.tier) / "logs/mine"
+    with marking(one.datastore, str(path)):
+        path.parent.mkdir()
+        path.write_text("ours")
+    done = verify_store(spark, one.datastore)
+    assert (done.to_push, done.to_pull, done.is_damaged) == (1, 3, False)
+
+
+def test_a_directory_that_is_used_in_place_is_verified_by_its_metadata(spark: Any, repo: Path) -> None:
+    """Without an index nothing is an orphan; read deeply, content is compared with what its metadata says."""
+    with mire.open(repo) as store:
+        fill(store)
+        raw = Path(store.datastore.tier) / STATE / "2/raw"
+        raw.write_text("other")
+        done = verify_store(spark, store.datastore, deep=True)
+        assert (done.form, done.entries, kinds_of(done)) == ("none", 0, {("checksum", f"{STATE}/2/raw")})
+
+
+SIDE = st.one_of(
+    st.none(),
+    st.builds(
+        Entry,
+        size_bytes=st.integers(0, 2),
+        last_modified=st.sampled_from(["t1", "t2"]),
+        sha256=st.sampled_from([None, "a" * 64, "b" * 64]),
+        extra=st.sampled_from([{}, {"more": [1]}]),
+    ),
+)
+VALUE = st.one_of(
+    st.none(), st.builds(Value, size_bytes=st.integers(0, 2), sha256=st.sampled_from(["a" * 64, "b" * 64]))
+)
+PATHS = st.lists(
+    st.tuples(st.sampled_from(["same", "changed", "removed", "missing"]), SIDE, SIDE, VALUE), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@given(paths=PATHS)
+def test_pipeline_and_interactive_path_decide_alike(
+    spark: Any, paths: list[tuple[Here, Entry | None, Entry | None, Value | None]]
+) -> None:
+    """On any input the joined rows come to the decisions that the plan makes of the same sides."""
+    local, entries, wanted = [], [], {}
+    for number, (here, base, remote, value) in enumerate(paths):
+        rel = f"logs/{number}"
+        mine = value if here == "changed" else None
+        if remote is not None:
+            entries.append(entry_row(rel, "logs", remote))
+        size, sha256 = (None, None) if mine is None else (mine.size_bytes, mine.sha256)
+        local.append((rel, here, size, sha256, None if base is None else encode_member(rel, base)))
+        wanted[rel] = plan_push_of(here, base, remote, mine), plan_pull_of(here, base, remote, mine)
+    compared = compare(frame_of(spark, entries, ENTRIES), frame_of(spark, [], OBJECTS), frame_of(spark, local, LOCAL))
+    assert {row.rel: (row.push, row.pull) for row in decide(compared).collect()} == wanted
