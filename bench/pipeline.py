@@ -101,7 +101,7 @@ def tools(url: str) -> tuple[list[str], list[str]]:
         "--transfers": "32",
         "--checkers": "32",
     }
-    rclone = [str(programs / "rclone"), *(part for pair in options.items() for part in pair), "--s3-no-check-bucket"]
+    rclone = [str(programs / "rclone"), *(f"{name}={value}" for name, value in options.items()), "--s3-no-check-bucket"]
     return s5cmd, rclone
 
 

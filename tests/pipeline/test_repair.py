@@ -102,7 +102,7 @@ def test_repair_and_verify_on_the_command_line(
     assert [(each["path"], each["action"]) for each in json.loads(out)["repairs"]] == [
         ("data/echo/e/note/1/raw", "restore")
     ]
-    code, out, _ = run("verify", "--pipeline", "--deep", "--repo", repo, "--table", str(tmp_path / "table"))
+    code, out, _ = run("verify", "--pipeline", "--repo", repo, "--table", str(tmp_path / "table"))
     assert code == 0
     assert "nothing is damaged" in out
     assert (tmp_path / "table/_SUCCESS").exists()

@@ -6,6 +6,7 @@ Keeps: times are text or whole numbers as the wire has them: no table depends on
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.storagelevel import StorageLevel
 
 from mire.pipeline.release import check_release, this_release
 
@@ -264,6 +266,13 @@ def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Sche
     """A table of the driver's rows."""
     table = pa.Table.from_batches(batches_of(rows, schema), schema)
     return spark.createDataFrame(table, spark_schema(schema))
+
+
+def kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
+    """A table that is worked out once, however often it is asked, until the stack ends."""
+    found = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    stack.callback(found.unpersist)
+    return found
 
 
 def mapped(

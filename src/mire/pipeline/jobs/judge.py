@@ -12,11 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
-from pyspark.storagelevel import StorageLevel
 
 from mire.model.index import Damaged, Entry
 from mire.model.verify import Finding
-from mire.pipeline.frames import FINDINGS, batches_of, mapped, rows_of
+from mire.pipeline.frames import FINDINGS, batches_of, kept, mapped, rows_of
 from mire.pipeline.stages.inspect import inspect
 from mire.pipeline.stages.shards import ABSENT, UNLISTED, entry_in
 from mire.pipeline.store import StoreSpec
@@ -121,8 +120,7 @@ def deep_findings(stack: ExitStack, compared: DataFrame, spec: StoreSpec) -> Dat
     there = compared.where(F.col("object_size").isNotNull())
     # A directory has no index: then everything that is there is read, and compared with its metadata.
     wanted = there if spec.is_directory else there.where(F.col("last_modified").isNotNull())
-    read = inspect(wanted, spec).persist(StorageLevel.MEMORY_AND_DISK)
-    stack.callback(read.unpersist)
+    read = kept(stack, inspect(wanted, spec))
     expected = wanted.drop("object_size", "object_modified_ms")
     read_as = read.select(
         "rel",

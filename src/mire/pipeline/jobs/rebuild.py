@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
-from pyspark.storagelevel import StorageLevel
 
 from mire.edge import clock
 from mire.errors import InputError, RemoteError
@@ -26,7 +25,7 @@ from mire.flow.reindex import Seen, replace_monolith, replace_shards
 from mire.model.index import Entry
 from mire.model.names import RelPath
 from mire.pipeline.foreign import spark_errors
-from mire.pipeline.frames import ENTRIES, batches_of, mapped, rows_of, spark_schema
+from mire.pipeline.frames import ENTRIES, batches_of, kept, mapped, rows_of, spark_schema
 from mire.pipeline.jobs.cores import cores_of
 from mire.pipeline.stages.inspect import inspect
 from mire.pipeline.stages.scan import scan
@@ -101,12 +100,12 @@ def _worked_out(spark: SparkSession, ds: Datastore, form: Form | None, *, deep: 
     view = look_at_index(open_spec(spec))
     chosen = form_of(view, form, is_sharded=ds.sync.is_sharded)
     with ExitStack() as stack:
-        matched = _kept(stack, _matched(spark, spec, view, chosen, cores))
+        matched = kept(stack, _matched(spark, spec, view, chosen, cores))
         usable = matched.where("is_listable and object_size is not null")
         described = F.lit(False) if deep else F.col("is_described")  # noqa: FBT003 - a column
-        read = _kept(stack, inspect(usable.where(~described), spec))
+        read = kept(stack, inspect(usable.where(~described), spec))
         _check_read(read)
-        entries = _kept(stack, _entries(usable.where(described), read, usable))
+        entries = kept(stack, _entries(usable.where(described), read, usable))
         numbers = matched.agg(
             F.count(F.when(F.col("object_size").isNull(), 1)).alias("gone"),
             F.count(F.when(F.col("is_listable") & F.col("object_size").isNotNull(), 1)).alias("entries"),
@@ -235,9 +234,3 @@ def _texts(entries: DataFrame) -> Iterator[tuple[str, bytes]]:
 def _monolith(entries: DataFrame) -> bytes:
     rows = entries.orderBy("rel").toLocalIterator()
     return encode_monolith({RelPath(row["rel"]): _entry(row.asDict()) for row in rows}, clock.now_instant())
-
-
-def _kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    stack.callback(kept.unpersist)
-    return kept

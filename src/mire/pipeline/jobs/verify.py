@@ -12,13 +12,12 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
-from pyspark.storagelevel import StorageLevel
 
 from mire.flow.datastore import Datastore
 from mire.flow.place import META
 from mire.model.verify import Finding
 from mire.pipeline.foreign import spark_errors
-from mire.pipeline.frames import FINDINGS, LOCAL, frame_of
+from mire.pipeline.frames import FINDINGS, LOCAL, frame_of, kept
 from mire.pipeline.here import local_side
 from mire.pipeline.jobs.cores import cores_of
 from mire.pipeline.jobs.judge import deep_findings, finding_row, index_findings, object_findings, partition_findings
@@ -104,11 +103,11 @@ def open_tables(
     remote = open_spec(spec)
     view = look_at_index(remote)
     with ExitStack() as stack:
-        entries = _kept(stack, _entries(spark, spec, view, cores))
+        entries = kept(stack, _entries(spark, spec, view, cores))
         troubles: list[str] = []
         local = local_side(spark, ds, troubles) if ds.is_cache else frame_of(spark, [], LOCAL)
         listed = scan(spark, spec, cores=cores) if objects is None else objects
-        compared = _kept(stack, compare(entries, listed, local))
+        compared = kept(stack, compare(entries, listed, local))
         parts = [
             frame_of(spark, _told(view, troubles), FINDINGS),
             index_findings(entries),
@@ -121,7 +120,7 @@ def open_tables(
         findings = parts[0]
         for part in parts[1:]:
             findings = findings.unionByName(part)
-        yield Tables(compared=compared, findings=_kept(stack, findings), view=view)
+        yield Tables(compared=compared, findings=kept(stack, findings), view=view)
 
 
 def _entries(spark: SparkSession, spec: StoreSpec, view: IndexView, cores: int) -> DataFrame:
@@ -161,9 +160,3 @@ def _counted(tables: Tables, done: StoreVerified, *, deep: bool) -> StoreVerifie
         row = actions.collect()[0]
         done.to_push, done.to_pull = row["push"], row["pull"]
     return done
-
-
-def _kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    stack.callback(kept.unpersist)
-    return kept
