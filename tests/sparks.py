@@ -6,6 +6,7 @@ Tests that use it have `pytestmark = pytest.mark.xdist_group("spark")`: they run
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -102,8 +103,10 @@ class Cluster:
         environ = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(self._home), "PYSPARK_PYTHON": sys.executable}
         environ |= {**ACCESS, "SPARK_DAEMON_JAVA_OPTS": QUICK, "SPARK_DAEMON_MEMORY": "256m"}
+        # Where the system can do it, it ends with the process that started it, however that ends.
+        guard = [setpriv, "--pdeathsig", "KILL", "--"] if (setpriv := shutil.which("setpriv")) else []
         process = subprocess.Popen(
-            [str(self._home / "bin/spark-class"), main, *arguments],
+            [*guard, str(self._home / "bin/spark-class"), main, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
