@@ -143,15 +143,19 @@ def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
 
 def _connect(remote: str, conf: Mapping[str, str]) -> "SparkSession":
     try:
-        from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - needs packages of its own
+        import pyspark.sql.connect.session  # noqa: F401, PLC0415 - needs packages of its own
     except ImportError as error:
         raise ConfigError(
             f"{shown(remote)} is a Spark Connect address, which needs more packages ({error}): pip install"
             " 'mire[spark-connect]'",
             kind="no_spark",
         ) from None
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
     wanted = {"spark.sql.session.timeZone": "UTC", **conf}
-    return _opened(lambda: _configured(Connected.builder.remote(remote), wanted).getOrCreate(), remote, None)
+    # Not the builder of the connected session itself: functions would then look for a context of this process.
+    builder: Any = SparkSession.builder
+    return _opened(lambda: _configured(builder.remote(remote), wanted).getOrCreate(), remote, None)
 
 
 def _opened(start: Any, master: str | None, said: IO[str] | None) -> "SparkSession":
