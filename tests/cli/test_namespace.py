@@ -4,6 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from mire.flow.relocate import Trees
+
 Run = Callable[..., Any]
 
 
@@ -39,3 +43,23 @@ def test_an_empty_namespace_is_left(run: Run) -> None:
     run("namespace", "set", "team-a")
     assert b"left the namespace team-a" in run("namespace", "unset").out
     assert run("namespace", "unset").code == 3
+
+
+def test_ctrl_c_says_how_to_go_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 130, with the way on; a look shows that it waits, and the same command ends it."""
+    run("init")
+    run("put", "svc", "web", "state", stdin=b"x")
+    run("namespace", "set", "team-a")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trees, "move", interrupt)
+        stopped = run("namespace", "migrate")
+    assert stopped.code == 130
+    assert b"goes on" in stopped.err
+    assert b"not finished: 'mire namespace migrate'" in run("namespace", "show").out
+    assert run("put", "svc", "web", "state", stdin=b"y").code == 6
+    assert run("namespace", "migrate", "--json").document["resumed"]
+    assert run("get", "svc", "web", "state").out == b"x"

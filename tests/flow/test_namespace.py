@@ -11,13 +11,14 @@ from mire.edge.memory import MemoryRemote
 from mire.flow.claim import claim_namespace
 from mire.flow.datastore import open_datastore
 from mire.flow.exchange import pull_now, push_now
-from mire.flow.mark import mark
+from mire.flow.mark import mark, pending_marks
 from mire.flow.namespace import bound_to, set_namespace, show_namespace, unset_namespace
 from mire.flow.registry import list_namespaces
 from mire.model.names import RESERVED_NAMESPACES, Namespace
 from mire.plan.config import Flags
 from mire.wire.repo import replace_datastore
-from sync_world import Recorded
+from mire.wire.sidecar import SIDECAR
+from sync_world import Recorded, data
 from tenants import Tenant
 
 Make = Callable[..., Tenant]
@@ -238,3 +239,30 @@ def test_settings_written_by_hand_do_not_open_anothers_namespace(kind: str, fast
     if kind == "directory":
         with pytest.raises(mire.ConflictError, match=one.repo_id):
             open_datastore(str(other.repo))
+
+
+def test_registering_again_keeps_what_waits_to_be_pushed(fast_path: Path) -> None:
+    """Unpublished changes neither stop it nor are forgotten, whichever program marked them."""
+    one = Tenant(fast_path / "one", Recorded(MemoryRemote()))
+    one.take("team-a")
+    one.put("m", "x")
+    with one.open() as store:
+        base, path = Path(store.datastore.base), f"team-a/{data('m')}"
+        mark(store.datastore, path)
+    sidecar = base / SIDECAR
+    before = sidecar.read_bytes()
+    one.take("team-a")
+    assert sidecar.read_bytes() == before
+    with one.open() as store:
+        assert [each.path for each in pending_marks(store.datastore).records] == [path]
+
+
+def test_a_look_makes_nothing(fast_path: Path) -> None:
+    """Neither in a directory that is no repository nor in one that has no data yet."""
+    with pytest.raises(mire.NotFoundError, match="mire init"):
+        show_namespace(str(fast_path))
+    assert list(fast_path.iterdir()) == []
+    one = Tenant(fast_path / "one", None)
+    before = sorted(fast_path.rglob("*"))
+    assert show_namespace(str(one.repo)).namespace == ""
+    assert sorted(fast_path.rglob("*")) == before

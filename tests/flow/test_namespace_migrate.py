@@ -18,7 +18,7 @@ from mire.flow.control import ControlStore
 from mire.flow.exchange import pull_now, push_now
 from mire.flow.lock import hold_global
 from mire.flow.mark import mark, pending_marks
-from mire.flow.namespace import bound_to
+from mire.flow.namespace import bound_to, set_namespace, show_namespace, unset_namespace
 from mire.flow.namespace_migrate import Migration, migrate_namespace
 from mire.flow.registry import list_namespaces
 from mire.flow.relocation_journal import save_journal
@@ -290,18 +290,40 @@ def test_marks_are_not_forgotten(fast_path: Path) -> None:
     move(one, reverse=True)
 
 
-def test_an_interrupted_migration_forbids_writing_and_the_other_way(fast_path: Path) -> None:
-    """Until it is finished nobody gives out numbers that are still under way."""
-    one = in_directory(fast_path)
-    one.take(OURS)
-    with one.open() as store:
+def test_an_interrupted_migration_forbids_writing_and_the_other_way(tenant: Tenant) -> None:
+    """Until it is finished nobody gives out numbers that are still under way, nor leaves; a look tells of it."""
+    tenant.take(OURS)
+    with tenant.open() as store:
         save_journal(store.datastore, "forward", {})
     with pytest.raises(mire.DeniedError, match="mire namespace migrate"):
-        one.put("m", "x")
+        tenant.put("m", "x")
+    with tenant.open() as store, pytest.raises(mire.DeniedError, match="mire namespace migrate"):
+        mark(store.datastore, f"{OURS}/{data('m')}")
+        if tenant.remote is not None:
+            push_now(store.datastore)
+        store.datastore.check_writable()
     with pytest.raises(mire.ConflictError, match="the other way"):
-        move(one, reverse=True)
-    assert move(one).is_resumed
-    one.put("m", "third")
+        move(tenant, reverse=True)
+    with tenant.home():
+        assert show_namespace(str(tenant.repo)).unfinished == "forward"
+        with pytest.raises(mire.ConflictError, match="did not come to its end"):
+            unset_namespace(str(tenant.repo), keep=True)
+        set_namespace(str(tenant.repo), OURS)
+    assert move(tenant).is_resumed
+    tenant.put("m", "third")
+    with tenant.home():
+        assert show_namespace(str(tenant.repo)).unfinished is None
+
+
+def test_a_dry_run_tells_what_whose_owner_nobody_knows(tenant: Tenant) -> None:
+    """A look at a shared root shows the numbers, and says which word the real run wants."""
+    tenant.take(OURS)
+    planned = move(tenant, dry_run=True, adopt=False)
+    assert planned.files > 0
+    assert [finding for finding in planned.findings if "--adopt" in finding] == list(planned.findings) != []
+    with pytest.raises(mire.ConflictError, match="--adopt"):
+        move(tenant, adopt=False)
+    assert numbers(move(tenant)) == numbers(planned)
 
 
 def test_what_is_local_or_a_lock_stays(fast_path: Path) -> None:

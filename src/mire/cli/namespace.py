@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mire.cli.face import common_options, emit, facts, flags, plain, repo_dir, size_text, sync_progress, table
+from mire.cli.face import common_options, emit, facts, flags, notices, plain, repo_dir, size_text, sync_progress, table
 
 if TYPE_CHECKING:
     from mire.flow.contamination import Contamination
@@ -96,9 +96,14 @@ def migrate(reverse: bool, dry_run: bool, adopt: bool) -> None:
     """
     from mire.flow.namespace_migrate import migrate_namespace
 
-    done = migrate_namespace(
-        repo_dir(), reverse=reverse, dry_run=dry_run, adopt=adopt, flags=flags(), watch=sync_progress()
-    )
+    try:
+        done = migrate_namespace(
+            repo_dir(), reverse=reverse, dry_run=dry_run, adopt=adopt, flags=flags(), watch=sync_progress()
+        )
+    except KeyboardInterrupt:
+        if not dry_run:
+            notices(["interrupted: the same command goes on where it was; until then nothing is written"])
+        raise
     emit("namespace.migrate", _migration_document(done), lambda: _migration_text(done))
 
 
@@ -136,11 +141,13 @@ def _shown_document(found: "Shown") -> dict[str, Any]:
         "repoId": found.claim.repo_id if found.claim else None,
         "registeredAt": found.claim.registered_at if found.claim else None,
         "rootData": found.has_root_data,
+        "unfinishedMigration": found.unfinished,
     }
 
 
 def _shown_text(found: "Shown") -> str:
     claim = found.claim
+    again = "mire namespace migrate" + (" --reverse" if found.unfinished == "reverse" else "")
     since = None if claim is None else f"by {claim.repo_id} since {claim.registered_at}"
     return facts(
         [
@@ -148,6 +155,7 @@ def _shown_text(found: "Shown") -> str:
             ("store", found.store),
             ("registered", since or ("no" if found.namespace else None)),
             ("at the root", "data of this repository: 'mire namespace migrate'" if found.has_root_data else None),
+            ("migration", f"not finished: '{again}' goes on" if found.unfinished else None),
         ]
     )
 

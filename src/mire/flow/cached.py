@@ -17,19 +17,20 @@ from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Remote
 from mire.edge.retrying import Retrying
 from mire.edge.traced import Traced
-from mire.errors import ConfigError, ConflictError, MissingBucketError, RemoteError, shown
+from mire.errors import ConfigError, ConflictError, DeniedError, MissingBucketError, NotFoundError, RemoteError, shown
 from mire.flow.backend import find_backend, open_remote, settings_of
 from mire.flow.claim import fetch_claim
 from mire.flow.control import check_remote_marker, fetch_datastore_record
-from mire.flow.datastore import Datastore, Located, check_claim, create_repo, load_repo
+from mire.flow.datastore import Datastore, Located, check_claim, create_repo, load_repo, unsettled
 from mire.flow.fence import fenced
 from mire.flow.moving import finish_move, moving_dir
 from mire.flow.sync import Sync
 from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Host
 from mire.model.names import DATASTORE_SUBDIRS, SOLO, Namespace, is_namespace
-from mire.wire.control import FORMAT_RECORD
+from mire.wire.control import FORMAT_RECORD, control_key
 from mire.wire.layout import REPO_FILE
+from mire.wire.relocated import RECORD
 
 _UNKNOWN = "unknown"
 _AGAIN_MS = 10_000.0
@@ -61,6 +62,7 @@ def open_cached(
         finish_move(base, view.properties.name)
     check_owner(base, remote, config.namespace)
     files.make_dirs(base)
+    gate = Gate(remote, config)
     return Datastore(
         repo_dir=found.repo_dir,
         base=os.path.realpath(base),
@@ -73,7 +75,7 @@ def open_cached(
         remote=remote,
         whole=Retrying(Traced(opened)),
         sync=sync,
-        lifecycle=Sync(Gate(remote, config)),
+        lifecycle=Sync(gate, gate.check_settled),
     )
 
 
@@ -167,6 +169,7 @@ class Gate:
         self._guard = threading.Lock()
         self._reason: str | None = "nobody asked yet"
         self._asked_ms: float | None = None
+        self._is_settled = not config.namespace
 
     def __call__(self) -> str | None:
         """Why nothing may be written now; None when it may. A store of a newer format is an error."""
@@ -186,6 +189,18 @@ class Gate:
         """Refuse a namespace that another repository has; the settings may have been written by hand."""
         if self._namespace and self._repo_id:
             check_claim(fetch_claim(self._remote, self._namespace), self._repo_id)
+
+    def check_settled(self) -> None:
+        """Refuse to write while a migration of our namespace waits to be finished; looked at once, by who writes."""
+        with self._guard:
+            if self._is_settled:
+                return
+            try:
+                self._remote.head(control_key(self._namespace, RECORD))
+            except NotFoundError:
+                self._is_settled = True
+                return
+            raise DeniedError(unsettled(self._namespace), kind="read_only")
 
     def _check_let_in(self) -> None:
         """Tell a remote that does not know us from one that cannot be reached: only the latter is waited for."""

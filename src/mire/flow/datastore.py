@@ -45,6 +45,8 @@ class Lifecycle(Protocol):
     notices: list[str]
     gate: Callable[[], str | None]
     """Why the remote may not be written now; None when it may."""
+    check_settled: Callable[[], None]
+    """Refuses to write in the middle of a migration of our namespace; the remote must be reachable."""
 
     def around(self, ds: "Datastore", models: Sequence[ModelRef] | None, hold: "Hold") -> AbstractContextManager[None]:
         """A block of work under a lock, of some models or (None) of everything."""
@@ -224,11 +226,16 @@ def _reason_not_to_write(base: str, config: Config) -> str | None:
     if config.repo_id is not None:
         check_claim(claim, config.repo_id)
     if files.is_file(os.path.join(base, control_key(config.namespace, RECORD))):
-        return reason or (
-            f"a migration of the namespace {config.namespace} did not come to its end, so nothing is written: run"
-            " 'mire namespace migrate' again (with --reverse, if that was the way)"
-        )
+        return reason or unsettled(config.namespace)
     return reason
+
+
+def unsettled(namespace: Namespace) -> str:
+    """Why nothing may be written in a namespace whose data is partly somewhere else: its numbers would be given twice."""
+    return (
+        f"a migration of the namespace {namespace} did not come to its end, so nothing is written: run"
+        " 'mire namespace migrate' again (with --reverse, if that was the way)"
+    )
 
 
 def load_claim(base: str, namespace: Namespace) -> Manifest | None:

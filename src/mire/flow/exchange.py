@@ -92,10 +92,17 @@ def model_named(text: str) -> ModelRef:
     return ModelRef(model_type=parse_model_type(kind), model_id=parse_model_id(model_id))
 
 
-def check_gate(ds: Datastore) -> None:
-    """Refuse to write where the format marker says so, or cannot be read."""
-    reason = None if ds.lifecycle is None else ds.lifecycle.gate()
-    if reason is None or ds.remote is None:
+def check_gate(ds: Datastore, *, is_settling: bool = False) -> None:
+    """Refuse to write where the format marker says so, or cannot be read, and in the middle of a migration.
+
+    `is_settling`: by who finishes that migration.
+    """
+    if ds.lifecycle is None or ds.remote is None:
+        return
+    reason = ds.lifecycle.gate()
+    if reason is None:
+        if not is_settling:
+            ds.lifecycle.check_settled()
         return
     reach(ds.remote, control_prefix(ds.config.namespace))  # who cannot be reached, or lets nobody in, says so better
     raise DeniedError(reason, kind="read_only")

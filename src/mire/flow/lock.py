@@ -63,6 +63,7 @@ def _locked_at_remote(
     try:
         reason = life.gate()
         if reason is None:
+            life.check_settled()
             return stack.enter_context(_hold_models(ds, models, ttl_ms, wait_ms))
     except RemoteError as error:
         if not error.transient:
@@ -118,6 +119,8 @@ def hold_global(ds: Datastore, *, ttl_ms: int = TTL_MS, wait_ms: int | None = No
     reason = None if life is None else life.gate()
     if reason is not None:
         raise DeniedError(reason, kind="read_only")
+    if life is not None:
+        life.check_settled()
     with ExitStack() as stack:
         hold = stack.enter_context(_hold_global(ds, ttl_ms, wait_ms))
         if life is not None:

@@ -15,7 +15,7 @@ from mire.edge.state import close_states, open_state
 from mire.errors import ConfigError, ConflictError, FormatError, InputError, NotFoundError, shown
 from mire.flow.cached import open_cached
 from mire.flow.claim import claim_namespace, claim_of, release_namespace
-from mire.flow.datastore import Datastore, Located, check_claim, locate
+from mire.flow.datastore import Datastore, Located, check_claim, locate, unsettled
 from mire.flow.exchange import check_gate
 from mire.flow.fence import fenced
 from mire.flow.index import fetch_index
@@ -24,6 +24,7 @@ from mire.flow.place import view_of
 from mire.flow.prospect import source_of
 from mire.flow.publishdir import withdraw
 from mire.flow.relocate_remote import open_side
+from mire.flow.relocation_journal import load_journal
 from mire.model.config import Config, Extension, Filesystem
 from mire.model.manifest import Manifest
 from mire.model.names import SOLO, Namespace, parse_namespace
@@ -31,6 +32,7 @@ from mire.plan.config import Flags
 from mire.wire.export import EXPORT
 from mire.wire.layout import REPO_FILE
 from mire.wire.monolith import MONOLITH
+from mire.wire.relocated import Direction
 from mire.wire.relpath import is_internal
 from mire.wire.repo import renamespace_datastore
 from mire.wire.sidecar import SIDECAR
@@ -45,15 +47,28 @@ class Shown:
     claim: Manifest | None
     has_root_data: bool
     """Whether there is data at the root that this repository saw before it had a namespace, as far as is known."""
+    unfinished: Direction | None = None
+    """The way of a migration that did not come to its end."""
 
 
 def show_namespace(repo_dir: str, *, flags: Flags | None = None) -> Shown:
-    """The namespace of a repository, as it is set and as it is registered."""
-    ds = open_for(locate(repo_dir, flags=flags))
-    namespace = ds.config.namespace
+    """The namespace of a repository, as it is set and as it is registered; nothing is changed."""
+    found = locate(repo_dir, flags=flags)
+    check_repository(found)
+    namespace, target = found.config.namespace, found.config.target
+    if isinstance(target, Filesystem) and target.is_default and not files.is_dir(target.path):
+        return Shown(namespace=namespace, store=target.path, claim=None, has_root_data=False)
+    ds = open_for(found)
     claim = claim_of(ds, namespace) if namespace else None
     is_left = bool(namespace) and is_root_ours(ds) and has_data(solo_of(ds))
-    return Shown(namespace=namespace, store=store_name(ds), claim=claim, has_root_data=is_left)
+    journal = load_journal(ds) if namespace else None
+    return Shown(
+        namespace=namespace,
+        store=store_name(ds),
+        claim=claim,
+        has_root_data=is_left,
+        unfinished=None if journal is None else journal.direction,
+    )
 
 
 def set_namespace(repo_dir: str, name: str, *, flags: Flags | None = None) -> Shown:
@@ -77,13 +92,16 @@ def set_namespace(repo_dir: str, name: str, *, flags: Flags | None = None) -> Sh
             kind="bad_name",
             value=shown(namespace),
         )
-    check_published(before)
+    is_again = before.config.namespace == namespace
+    if not is_again:
+        check_published(before)
     after = bound_to(before, namespace)
-    check_gate(after)
-    has_root_data = not before.config.namespace and _may_have_data(before)
+    check_gate(after, is_settling=True)
+    has_root_data = not is_again and _may_have_data(before)
     claim_namespace(after, repo_id)
-    _write_setting(repo_dir, namespace)
-    rebind(after)
+    if not is_again:  # else nothing of the cache changes hands, and what it is to push must not be forgotten
+        _write_setting(repo_dir, namespace)
+        rebind(after)
     shown_now = show_namespace(repo_dir, flags=flags)
     return replace(shown_now, has_root_data=has_root_data or shown_now.has_root_data)
 
@@ -96,6 +114,8 @@ def unset_namespace(repo_dir: str, *, keep: bool = False, flags: Flags | None = 
     namespace = ds.config.namespace
     if not namespace:
         raise NotFoundError("the repository has no namespace: nothing to leave", kind="no_namespace")
+    if load_journal(ds) is not None:
+        raise ConflictError(unsettled(namespace), kind="migration_interrupted")
     check_published(ds)
     if not keep:
         if has_data(ds):
@@ -135,14 +155,19 @@ def open_for(found: Located) -> Datastore:
     return ds
 
 
-def check_settings(found: Located) -> str:
-    """The id of a repository whose settings can be changed; what is named for once has no settings."""
+def check_repository(found: Located) -> None:
+    """Refuse a directory that is no repository: it has no namespace, and a look makes nothing."""
     if not found.is_initialized:
         raise NotFoundError(
             f"{shown(found.repo_dir)} is not a repository (it has no {REPO_FILE}): run 'mire init' there first",
             kind="no_repository",
             path=found.repo_dir,
         )
+
+
+def check_settings(found: Located) -> str:
+    """The id of a repository whose settings can be changed; what is named for once has no settings."""
+    check_repository(found)
     check_origin(found.config)
     if not found.config.repo_id:
         raise ConfigError(

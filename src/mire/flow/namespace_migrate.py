@@ -91,11 +91,11 @@ def migrate_namespace(
     check_claim(claim_of(ds, ds.config.namespace), repo_id)
     work = _Work(ds, "reverse" if reverse else "forward", adopt=adopt, watch=watch)
     if dry_run:
-        return work.done(work.looked(), is_dry_run=True)
+        return work.preview()
     if ds.remote is None:
         ds = replace(ds, read_only_reason=check_marker(ds.base))
     else:
-        check_gate(ds)
+        check_gate(ds, is_settling=True)
     claim_namespace(ds, repo_id)
     with _both_held(ds) as check:
         done = work.moved(check)
@@ -133,18 +133,21 @@ class _Work:
         self._adopt = adopt
         self._journal: Relocated | None = None
 
-    def looked(self) -> tuple[Relocation, tuple[str, ...]]:
-        """What is to be moved; refused where that is not ours or collides."""
+    def _seen(self) -> tuple[Relocation, tuple[str, ...], str | None]:
+        """What is to be moved, what was noticed, and why it may not be ours; refused where it collides."""
         self._load()
         if self._ds.remote is None:
             relocation = self._trees.looked(self._ds.config.directories)
             at_root = self._trees.at_target(self._ds.config.directories) if self._direction == "reverse" else 0
-            self._check(relocation, at_root)
-            return relocation, ()
+            return relocation, (), self._doubt(relocation, at_root)
         with open_sides(self._bound, self._source, self._target) as sides:
             seen = look(sides)
-        self._check(seen.relocation, seen.are_foreign)
-        return seen.relocation, tuple(seen.findings)
+        return seen.relocation, tuple(seen.findings), self._doubt(seen.relocation, seen.are_foreign)
+
+    def preview(self) -> Migration:
+        """What would be moved; whose that is need not be known for a look, but is told."""
+        relocation, findings, doubt = self._seen()
+        return self.done((relocation, (*findings, *([] if doubt is None else [doubt]))), is_dry_run=True)
 
     def moved(self, check: Callable[[], None]) -> Migration:
         """Move it; `check` proves that the locks are ours."""
@@ -179,25 +182,28 @@ class _Work:
                 kind="migration_interrupted",
             )
 
-    def _check(self, relocation: Relocation, at_target: int) -> None:
-        """Refuse what collides, and what may be another tenant's: nobody knows whose the root of a shared store is."""
+    def _check(self, doubt: str | None) -> None:
+        if doubt is not None:
+            raise ConflictError(doubt, kind="not_ours")
+
+    def _doubt(self, relocation: Relocation, at_target: int) -> str | None:
+        """Why it may be another tenant's: nobody knows whose the root of a shared store is. What collides is refused."""
         if relocation.collisions:
             raise collision_error(relocation.collisions, self._prefix(self._source), self._prefix(self._target))
         if self._adopt or self._journal is not None or is_root_ours(self._ds):
-            return
+            return None
         name = store_name(self._ds)
         if self._direction == "forward" and (relocation.moves or relocation.duplicates):
-            raise ConflictError(
+            return (
                 f"nobody can tell whose the data at the root of {name} is, since others may use it without a namespace:"
-                " if it is this repository's, add --adopt",
-                kind="not_ours",
+                " if it is this repository's, add --adopt"
             )
         if self._direction == "reverse" and at_target and (relocation.moves or relocation.duplicates):
-            raise ConflictError(
+            return (
                 f"the root of {name} has data already ({at_target} files), perhaps another repository's: to mix"
-                " both, add --adopt",
-                kind="not_ours",
+                " both, add --adopt"
             )
+        return None
 
     def _prefix(self, namespace: Namespace) -> str:
         if self._ds.remote is None:
@@ -205,18 +211,19 @@ class _Work:
         return f"{namespace}/" if namespace else ""
 
     def _move_files(self, check: Callable[[], None]) -> Migration:
-        looked = self.looked()
+        relocation, findings, doubt = self._seen()
+        self._check(doubt)
         check()
         save_journal(self._ds, self._direction, {})
         self._trees.move(self._ds.config.directories)
         forget_journal(self._ds)
-        return self.done(looked)
+        return self.done((relocation, findings))
 
     def _move_objects(self, check: Callable[[], None]) -> Migration:
         self._load()
         with open_sides(self._bound, self._source, self._target) as sides:
             seen = look(sides)
-            self._check(seen.relocation, seen.are_foreign)
+            self._check(self._doubt(seen.relocation, seen.are_foreign))
             leaving = {**stats_in(self._journal), **seen.stats}
             self._exchange(sides, seen, leaving, check)
         findings = [*seen.findings, *self._move_cache(leaving)]

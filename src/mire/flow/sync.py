@@ -26,8 +26,9 @@ _PATHS_SHOWN = 3
 class Sync:
     """What a cached datastore does around each piece of work that writes."""
 
-    def __init__(self, gate: Callable[[], str | None]) -> None:
+    def __init__(self, gate: Callable[[], str | None], check_settled: Callable[[], None]) -> None:
         self.gate = gate
+        self.check_settled = check_settled
         self.notices: list[str] = []
 
     @contextmanager
