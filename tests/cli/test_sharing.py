@@ -108,6 +108,33 @@ def test_publishing_on_request(run: Run, share: Path, tmp_path: Path) -> None:
     assert "without a namespace" in run("--repo", "solo", "catalog", "publish").line
 
 
+def test_withdrawing_and_forgetting(run: Run, share: Path, repo: Path) -> None:
+    """The origin takes its rows back once its settings say so; a reader drops rows by itself; neither leaves traces."""
+    empty = run("--repo", "web", "query", "ns == 'infra'")
+    assert "catalog pull" in empty.out.decode() + empty.err.decode()
+    run("--repo", "web", "catalog", "pull", "--namespaces", "infra")
+    settings = repo / "infra" / ".swamp.yaml"
+    assert "publishCatalog: false" in run("--repo", "infra", "catalog", "unpublish").line
+    settings.write_text(f"{settings.read_text()}  publishCatalog: false\n")
+    assert run("--repo", "infra", "catalog", "unpublish", "--json").document["withdrawn"] is True
+    assert run("--repo", "infra", "catalog", "unpublish").out.decode() == "nothing was published of infra\n"
+    assert not (share / "infra" / EXPORT).exists()
+    assert run("--repo", "web", "catalog", "forget", "--namespaces", "infra").out.decode() == "forgot 1 row\n"
+    assert run("--repo", "web", "catalog", "forget", "--namespaces", "web").code == 2
+    assert run("--repo", "web", "catalog", "stats", "--json").document["otherNamespaces"] == {}
+
+
+def test_status_shows_that_a_catalog_waits(run: Run, share: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that was too costly to publish at once is told until somebody publishes."""
+    assert run("--repo", "infra", "status", "--json").document["catalogWaits"] is False
+    with monkeypatch.context() as patched:
+        patched.setattr("mire.flow.publishdir.is_due", lambda *_: False)
+        assert run("--repo", "infra", "put", *ROUTER, *JSON, stdin=b"{}").code == 0
+    assert b"'mire catalog publish'" in run("--repo", "infra", "status").out
+    assert run("--repo", "infra", "catalog", "publish").code == 0
+    assert b"mire catalog publish" not in run("--repo", "infra", "status").out
+
+
 def test_the_same_over_s3(run: Run, server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write command publishes what it wrote; pulling an unchanged catalog is one request; a refusal is told."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")

@@ -297,11 +297,11 @@ def test_an_interrupted_migration_forbids_writing_and_the_other_way(tenant: Tena
         save_journal(store.datastore, "forward", {})
     with pytest.raises(mire.DeniedError, match="mire namespace migrate"):
         tenant.put("m", "x")
-    with tenant.open() as store, pytest.raises(mire.DeniedError, match="mire namespace migrate"):
-        mark(store.datastore, f"{OURS}/{data('m')}")
-        if tenant.remote is not None:
-            push_now(store.datastore)
-        store.datastore.check_writable()
+    if tenant.remote is not None:
+        with tenant.open() as store:
+            mark(store.datastore, f"{OURS}/{data('m')}")
+            with pytest.raises(mire.DeniedError, match="mire namespace migrate"):
+                push_now(store.datastore)
     with pytest.raises(mire.ConflictError, match="the other way"):
         move(tenant, reverse=True)
     with tenant.home():

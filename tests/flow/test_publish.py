@@ -16,8 +16,9 @@ from mire.edge.state import State
 from mire.errors import ConfigError, RemoteError
 from mire.flow import publish
 from mire.flow.catalog import rebuild
+from mire.flow.datastore import Datastore
 from mire.flow.exchange import push_now
-from mire.flow.publishnow import publish_now
+from mire.flow.publishnow import is_waiting, publish_now, unpublish_now
 from mire.flow.push import push
 from mire.flow.verify import verify
 from mire.model.index import Entry
@@ -47,6 +48,12 @@ def names(world: World) -> list[tuple[str, str, int]]:
 def entry(world: World) -> Entry | None:
     """What the index says of the published catalog."""
     return committed(Prefixed(world.memory, "team")).get(EXPORT)
+
+
+def quiet(ds: Datastore) -> Datastore:
+    """A datastore whose settings say that nothing is published."""
+    config = replace(ds.config, publishes_catalog=False)
+    return replace(ds, config=config, sync=replace(ds.sync, is_publishing=False))
 
 
 def check(world: World) -> None:
@@ -322,6 +329,31 @@ def test_without_a_namespace_or_with_publication_off_nothing_is_published(plain:
             publish_now(each.ds)
 
 
+def test_what_was_published_is_withdrawn_when_it_is_turned_off(world: World) -> None:
+    """The object, its entry and our copy go, another cache follows, and nothing of the data is touched."""
+    one, other = client(world), client(world, publishing=False)
+    one.put("m", {"a": 1})
+    one.push()
+    other.pull(full=True)
+    assert other.read(EXPORT) is not None
+    with pytest.raises(mire.ConflictError, match="publishCatalog: false"):
+        unpublish_now(one.ds)
+    one.ds = quiet(one.ds)
+    assert unpublish_now(one.ds)
+    assert (world.get(KEY), entry(world), one.read(EXPORT)) == (None, None, None)
+    assert not unpublish_now(one.ds)
+    assert other.pull(full=True).is_whole
+    assert other.read(EXPORT) is None
+    one.put("n", {"a": 1})
+    assert one.push(full=True).is_whole
+    assert other.pull(full=True).is_whole
+    assert world.get(KEY) is None
+    assert not one.push(full=True).count
+    assert len(committed(Prefixed(world.memory, "team"))) == 6  # of each model content, metadata and marker
+    with pytest.raises(ConfigError, match="namespace"):
+        unpublish_now(client(world, namespace="", publishing=False).ds)
+
+
 def test_a_dry_run_shows_it_and_changes_nothing(plain: World) -> None:
     """The numbers are those of the real one."""
     one = client(plain)
@@ -396,7 +428,11 @@ def test_a_large_catalog_waits_after_writes_and_not_when_a_push_is_asked_for(
     assert push(patient).count == 0
     assert plain.remote.take() == []
     assert names(plain) == [("m", "state", 1)]
+    assert is_waiting(one.ds) is True
     assert push_now(one.ds).uploaded == [EXPORT]
+    assert is_waiting(one.ds) is False
+    assert is_waiting(quiet(one.ds)) is None
+    assert is_waiting(client(plain, namespace="").ds) is None
     assert names(plain) == [("m", "state", 1), ("n", "state", 1)]
     one.with_state(lambda state: cost(state, 1_000_000, 5_000))
     one.put("o", {"a": 1})

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mire.errors import ConfigError
 from mire.flow import publishdir
 from mire.flow.catalog import meta_of, opened, set_meta
 from mire.flow.publishdir import Shown, publish_directory
-from mire.flow.publishnow import publish_now
+from mire.flow.publishnow import is_waiting, publish_now, unpublish_now
 from mire.plan import publish
 from mire.wire.export import EXPORT, EXPORT_COLUMNS
 from sharing_world import Tenant, Tenants
@@ -119,7 +120,9 @@ def test_what_has_become_costly_is_published_now_and_then(
     cost(infra, 1_000_000, 5000)
     infra.router("r").put("state", {"n": 2})
     assert published(tenants) == [("r", "state", 1)]
+    assert is_waiting(infra.ds) is True
     assert publish_now(infra.ds) == Shown(rows=2, is_changed=True)
+    assert is_waiting(infra.ds) is False
     cost(infra, 1_000_000, 20_000_000)
     infra.router("r").put("state", {"n": 3})
     assert len(published(tenants)) == 3
@@ -185,6 +188,20 @@ def test_publication_can_be_turned_off(tenants: Tenants) -> None:
         with pytest.raises(ConfigError, match=why):
             publish_now(each.ds)
     assert list(tenants.share.rglob(EXPORT)) == []
+
+
+def test_what_was_published_is_withdrawn_when_it_is_turned_off(tenants: Tenants, infra: Tenant) -> None:
+    """Not before, since the next write would show it again."""
+    infra.router("r").put("state", {"n": 1})
+    with pytest.raises(mire.ConflictError, match="publishCatalog: false"):
+        unpublish_now(infra.ds)
+    assert published(tenants) == [("r", "state", 1)]
+    quiet = replace(infra.ds, config=replace(infra.ds.config, publishes_catalog=False))
+    assert is_waiting(quiet) is None
+    assert unpublish_now(quiet)
+    assert not unpublish_now(quiet)
+    assert list(tenants.share.rglob(EXPORT)) == []
+    assert infra.query("true") == [("infra", "r", 1)]
 
 
 @pytest.mark.parametrize("value", ["no", "0", "[]"])

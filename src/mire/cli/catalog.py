@@ -86,6 +86,34 @@ def publish() -> None:
     leave(done)
 
 
+@command.command("unpublish")
+@common_options
+def unpublish() -> None:
+    """Take back what this namespace published, after 'publishCatalog: false' was said in .swamp.yaml.
+
+    Others find no catalog from then on, and forget its rows with their next 'mire catalog pull'.
+    """
+    from mire.flow.publishnow import unpublish_now
+
+    ds = open_datastore()
+    was_there = unpublish_now(ds, watch=sync_progress())
+    said = "others no longer see the catalog" if was_there else "nothing was published"
+    emit("catalog.unpublish", {"withdrawn": was_there}, f"{said} of {ds.config.namespace}")
+
+
+@command.command("forget")
+@click.option("--namespaces", metavar="A,B", required=True, help="The namespaces whose rows to drop.")
+@common_options
+def forget(namespaces: str) -> None:
+    """Drop the rows of other namespaces, and what is kept here of their content."""
+    from mire.cli.synced import count
+    from mire.flow.imports import check_others, forget_imports
+
+    ds = open_datastore()
+    rows = forget_imports(ds, check_others(ds, namespaces.split(",")))
+    emit("catalog.forget", {"rows": rows}, f"forgot {count(rows, 'row')}")
+
+
 @command.command("pull")
 @click.option("--namespaces", metavar="A,B", help="The namespaces whose catalogs to bring.")
 @click.option("--all", "is_all", is_flag=True, help="Those of every namespace in the store.")

@@ -1,11 +1,14 @@
 """`mire query`: records by a CEL predicate."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mire.cli.face import emit, facts, nothing, notices, open_datastore, plain, progress, read_options, size_text, table
+
+if TYPE_CHECKING:
+    from mire.flow.datastore import Datastore
 
 
 @click.command("query", short_help="Find versions by a CEL predicate.")
@@ -81,11 +84,20 @@ def command(
 
     def text() -> str:
         shown = _text(answer.rows, is_selected=select is not None, is_spanning=is_spanning)
-        return shown or nothing("nothing found", ds)
+        return shown or nothing(_nothing_found(ds, is_spanning=is_spanning), ds)
 
     emit("query", document, text)
     if answer.cursor is not None:
         notices([f"more: raise --limit, or go on with --cursor {answer.cursor}"])
+
+
+def _nothing_found(ds: "Datastore", *, is_spanning: bool) -> str:
+    """Who asks for others before their rows were brought is told that nobody is known."""
+    from mire.flow.imports import known_imports
+
+    if not is_spanning or known_imports(ds):
+        return "nothing found"
+    return "nothing found; of other namespaces nothing is known: 'mire catalog pull --all' brings their rows"
 
 
 def _explained(found: dict[str, Any]) -> str:

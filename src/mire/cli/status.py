@@ -41,17 +41,20 @@ def command(asks_remote: bool) -> None:
 
 def _show_directory(found: "Located", path: str) -> "Health":
     from mire.flow.lock import inspect_locks
+    from mire.flow.publishnow import is_waiting
     from mire.flow.status import check_health
 
     ds = open_datastore(check=False)
     health = check_health(ds)
     locks = len(inspect_locks(ds)) if health.is_healthy else 0
-    _show(found, kind="filesystem", place={"path": path}, health=health, locks=locks)
+    waits = is_waiting(ds) if health.is_healthy else None
+    _show(found, kind="filesystem", place={"path": path}, health=health, locks=locks, waits=waits)
     return health
 
 
 def _show_synced(found: "Located", target: "Extension", *, asks_remote: bool) -> "Health | None":
     from mire.flow.cachestatus import look_at_cache, look_at_remote
+    from mire.flow.publishnow import is_waiting
     from mire.flow.status import check_remote_health
 
     # A directory that is no repository has no cache either.
@@ -63,7 +66,17 @@ def _show_synced(found: "Located", target: "Extension", *, asks_remote: bool) ->
     locks = None if there is None else there.locks
     document = {} if cache is None else {"cache": _cache_document(cache, there)}
     more = [] if cache is None else _cache_facts(cache, there)
-    _show(found, kind=target.type, place={"name": name}, health=health, locks=locks, document=document, more=more)
+    waits = None if ds is None else is_waiting(ds)
+    _show(
+        found,
+        kind=target.type,
+        place={"name": name},
+        health=health,
+        locks=locks,
+        waits=waits,
+        document=document,
+        more=more,
+    )
     return health
 
 
@@ -123,6 +136,7 @@ def _show(
     place: dict[str, str],
     health: "Health | None",
     locks: int | None,
+    waits: bool | None,
     document: dict[str, Any] | None = None,
     more: Facts | None = None,
 ) -> None:
@@ -136,6 +150,7 @@ def _show(
         "lockTimeoutMs": config.lock_timeout_ms,
         "syncTimeoutMs": config.sync_timeout_ms,
         "locks": locks,
+        "catalogWaits": waits,
         "healthy": None if health is None else health.is_healthy,
         "message": "the remote was not asked" if health is None else health.message,
         "latencyMs": None if health is None else round(health.latency_ms, 1),
@@ -155,6 +170,7 @@ def _show(
                 ("lock timeout", f"{config.lock_timeout_ms / 1000:g} s"),
                 ("sync timeout", f"{config.sync_timeout_ms / 1000:g} s"),
                 *(more or ()),
+                ("catalog", "not all of it is published yet: 'mire catalog publish' does it now" if waits else None),
                 ("locks", locks),
                 ("health", _health_text(health)),
             ]

@@ -240,7 +240,7 @@ class _Work:
             check()
             gone = unlist_there(sides, seen)
         if self._direction == "reverse":
-            drop_export(sides)
+            drop_export(sides.source)
         check()
         # What an earlier run took out of the index and did not get to delete; what is listed again is not ours to.
         listed = seen.entries.keys() - gone

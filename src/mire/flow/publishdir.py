@@ -17,7 +17,7 @@ from mire.edge.catalog import Broken
 from mire.edge.tree import hash_file
 from mire.edge.turn import open_turn
 from mire.errors import MireError
-from mire.flow.catalog import is_complete, meta_of, opened, set_meta
+from mire.flow.catalog import catalog_path, is_complete, meta_of, opened, set_meta
 from mire.flow.datastore import Datastore
 from mire.flow.rowtexts import all_texts
 from mire.model.names import PRIVATE_PREFIX
@@ -27,6 +27,7 @@ from mire.wire.exporttext import listed
 from mire.wire.layout import DATA
 
 _TURN: Final = f"{PRIVATE_PREFIX}-mire-publish.lock"
+_PUT_OFF: Final = "publish_put_off"
 _WAIT_MS: Final = 60_000.0
 _WAIT_AFTER_WRITE_MS: Final = 2_000.0
 _SMALL_ENTRIES: Final = 2_000
@@ -51,9 +52,14 @@ def publishing(ds: Datastore) -> Iterator[None]:
     """A block that changes data; what others see of it follows, at once or, where that is costly, soon."""
     yield
     # The change itself is done: the next write, or `mire catalog publish`, makes up for what fails here.
+    is_done = False
     with suppress(MireError, OSError, Broken):
         if _is_due(ds):
             publish_directory(ds, wait_ms=_WAIT_AFTER_WRITE_MS)
+            is_done = True
+    with suppress(MireError, OSError, Broken):
+        if not is_done:
+            _put_off(ds)
 
 
 def publish_directory(ds: Datastore, *, wait_ms: float = _WAIT_MS) -> Shown:
@@ -79,13 +85,31 @@ def publish_directory(ds: Datastore, *, wait_ms: float = _WAIT_MS) -> Shown:
     with opened(ds) as catalog, catalog.transaction():
         set_meta(catalog, "published_ms", str(clock.now_ns() / 1e6))
         set_meta(catalog, "publish_cost_ms", str(clock.monotonic_ms() - began_ms))
+        set_meta(catalog, _PUT_OFF, "")
     return Shown(rows=count, is_changed=not is_same)
 
 
-def withdraw(ds: Datastore) -> None:
-    """Show nothing any more, because the namespace is left; a write that comes after all publishes again."""
+def is_put_off(ds: Datastore) -> bool:
+    """Whether a write of this repository is not shown yet; nothing is made for the answer."""
+    if not os.path.isfile(catalog_path(ds)):
+        return False
+    with opened(ds) as catalog:
+        return bool(meta_of(catalog, _PUT_OFF))
+
+
+def withdraw(ds: Datastore) -> bool:
+    """Show nothing any more, because the namespace is left, or nothing is published any more; whether something was."""
+    was_there = os.path.lexists(os.path.join(ds.tier, EXPORT))
     for name in (EXPORT, _TURN):
         files.remove_file(os.path.join(ds.tier, name))
+    return was_there
+
+
+def _put_off(ds: Datastore) -> None:
+    with opened(ds) as catalog:
+        if not meta_of(catalog, _PUT_OFF):
+            with catalog.transaction():
+                set_meta(catalog, _PUT_OFF, "yes")
 
 
 def _is_due(ds: Datastore) -> bool:

@@ -208,16 +208,17 @@ def unlist_there(sides: Sides, looked: Looked) -> frozenset[str]:
     return frozenset(rels) - frozenset(done.lost)
 
 
-def drop_export(sides: Sides) -> None:
-    """Take back the published catalog of a namespace that is left: it is derived, and others would go on reading it."""
-    place, rel = sides.source, RelPath(EXPORT)
-    if not place.ds.config.namespace:
-        return
+def drop_export(place: Place) -> bool:
+    """Take back the published catalog of a namespace, which is derived: others would read on. Whether there was one."""
+    rel = RelPath(EXPORT)
     reading = read_for(place, [rel])
     listed = reading.entry(rel)
     if listed is not None:
         commit(place, Changes(removals=frozenset([rel]), expected={rel: listed}), reading)
-    place.remote.delete(rel)
+    is_there = stat_at(place.remote, rel) is not None
+    if is_there:
+        place.remote.delete(rel)
+    return is_there or listed is not None
 
 
 def delete_there(sides: Sides, objects: Mapping[str, Stat]) -> list[RelPath]:
