@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mire.edge.local import LocalRemote
 from mire.edge.memory import MemoryRemote
 from mire.edge.prefixed import Prefixed
+from mire.flow.conflict import kept_dir
 from mire.flow.contamination import Contamination, examine_namespace
 from mire.flow.exchange import pull_now
 from mire.flow.verify import verify
@@ -155,11 +156,56 @@ def test_copies_at_the_root_are_removed_only_if_nobody_lists_them(fast_path: Pat
     two.store.put(str(data("y")), b"other")
     assert two.doctor(two.a).findings == []
     found = two.doctor(two.a, root=True, repair=True)
-    assert sorted((each.key, each.action) for each in found.findings) == [(REL, "dropped"), (str(data("y")), "found")]
+    assert sorted((each.key, each.action) for each in found.findings) == [(REL, "dropped"), (str(data("y")), "left")]
     after = two.all()
     assert REL not in after
     assert after[str(data("y"))] == b"other"
     assert solo.get("m") == "of team-a"
+
+
+def test_in_a_directory_the_solo_tenants_files_are_no_copies_of_ours(fast_path: Path) -> None:
+    """Alike by chance is not a copy: only versions with the same metadata are told, and nothing is removed."""
+    two = Two(fast_path, "directory")
+    solo = Tenant(fast_path / "solo", None, {"type": "filesystem", "path": str(fast_path / "shared")})
+    solo.put("m", f"of {A}")  # the same content and the same number, but its own
+    assert two.doctor(two.a, root=True).findings == []
+    two.a.put("x", "stripped")
+    mine = {key.removeprefix(f"{A}/"): body for key, body in two.all().items() if key.startswith(f"{A}/data/")}
+    copied = {rel: body for rel, body in mine.items() if "/x/" in rel}
+    for rel, body in copied.items():
+        two.store.put(rel, body)
+    before = two.all()
+    found = two.doctor(two.a, root=True, repair=True)
+    assert {(each.key, each.action) for each in found.findings} == {(rel, "left") for rel in copied}
+    assert two.all() == before
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_strays_in_a_cache_are_put_beside_it(fast_path: Path, *, repair: bool) -> None:
+    """Doubled and foreign files of a cache: the same as at home goes, other bytes are kept, our own data stays."""
+    two = Two(fast_path, "remote")
+    with two.a.open() as store:
+        tier, kept = Path(store.datastore.tier), Path(kept_dir(store.datastore))
+    ours = (tier / data("m")).read_bytes()
+    strays = {f"{A}/{data('m')}": ours, f"{A}/{data('z')}": b"doubled", f"{B}/{data('m')}": b"foreign"}
+    for rel, body in strays.items():
+        (tier / rel).parent.mkdir(parents=True, exist_ok=True)
+        (tier / rel).write_bytes(body)
+    (tier / "mine").mkdir()
+    (tier / "mine" / "x").write_bytes(b"nobody registered it")
+    before = two.all()
+    found = two.doctor(two.a, repair=repair)
+    assert {each.key for each in found.findings} == {str(tier / rel) for rel in strays}
+    assert found.left == (0 if repair else 3)
+    left = {path.read_bytes() for path in kept.rglob("*") if path.is_file()}
+    assert left == ({b"doubled", b"foreign"} if repair else set())
+    assert [(tier / rel).exists() for rel in strays] == [not repair] * 3
+    assert (tier / "mine" / "x").exists()
+    assert two.all() == before
+    assert two.a.get("m") == f"of {A}"
+    if repair:
+        assert two.doctor(two.a).findings == []
+        assert not (tier / A).exists()
 
 
 def test_a_listed_stray_leaves_the_index_and_no_object_is_asked_for(fast_path: Path) -> None:
@@ -207,7 +253,7 @@ def test_what_nobody_registered_is_told_and_left(two: Two) -> None:
     """Its shape alone is no reason to move it."""
     two.store.put(f"{A}/guess/{REL}", b"whose?")
     found = two.doctor(two.a, repair=True)
-    assert [(each.kind, each.action) for each in found.findings] == [("foreign", "found")]
+    assert [(each.kind, each.action) for each in found.findings] == [("foreign", "left")]
     assert two.all()[f"{A}/guess/{REL}"] == b"whose?"
 
 

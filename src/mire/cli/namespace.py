@@ -217,8 +217,9 @@ def _doctor_text(found: "Contamination") -> str:
     lines = [plain(f"{each.kind}: {each.key}: {each.message}") for each in found.findings]
     if not lines:
         return "nothing is mixed up"
-    if not found.is_repaired:
-        lines.append(f"{count(found.left, 'finding')}; 'mire namespace doctor --repair' moves them out")
+    movable = sum(each.action == "found" for each in found.findings)
+    if movable and not found.is_repaired:
+        lines.append(f"{count(movable, 'finding')}; 'mire namespace doctor --repair' moves them out")
     elif found.left:
         lines.append(f"{count(found.left, 'finding')} left as they are")
     return "\n".join(lines)

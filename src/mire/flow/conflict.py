@@ -53,11 +53,11 @@ class Kept:
 
 def keep_theirs(place: Place, rel: RelPath, entry: Entry) -> Kept:
     """Put the remote's version beside the cache, where it can be looked at."""
-    if entry.sha256 is not None and files.size_of(path := _path(place, rel, entry.sha256)) == entry.size_bytes:
+    if entry.sha256 is not None and files.size_of(path := kept_path(place.ds, rel, entry.sha256)) == entry.size_bytes:
         return Kept(path, entry.sha256)
     temporary, written = download(place.remote, rel, entry, staging_dir(place))
     try:
-        path = _path(place, rel, written.sha256)
+        path = kept_path(place.ds, rel, written.sha256)
         files.make_dirs(os.path.dirname(path))
         files.move_file(temporary, path)
     finally:
@@ -69,7 +69,7 @@ def keep_ours(place: Place, rel: RelPath) -> str:
     """Put a copy of our version beside the cache, before another one takes its place."""
     source = tier_path(place.ds, rel)
     found = hash_file(source)
-    path = _path(place, rel, found.sha256)
+    path = kept_path(place.ds, rel, found.sha256)
     if files.size_of(path) != found.file.size_bytes:
         files.make_dirs(os.path.dirname(path))
         if files.write_file(path, files.chunks_of(source)).sha256 != found.sha256:
@@ -81,7 +81,7 @@ def keep_ours(place: Place, rel: RelPath) -> str:
 def drop_kept(place: Place, rel: RelPath, sha256: str | None) -> None:
     """Remove a kept version whose bytes are in their place by now."""
     if sha256 is not None:
-        path = _path(place, rel, sha256)
+        path = kept_path(place.ds, rel, sha256)
         files.remove_file(path)
         parts = f"{sha256[:_DIGITS]}/{rel}".split("/")[:-1]
         files.remove_empty([os.path.join(kept_dir(place.ds), *parts[:end]) for end in range(1, len(parts) + 1)])
@@ -92,5 +92,6 @@ def kept_dir(ds: Datastore) -> str:
     return os.path.join(ds.base, _DIRECTORY)
 
 
-def _path(place: Place, rel: RelPath, sha256: str) -> str:
-    return os.path.join(kept_dir(place.ds), sha256[:_DIGITS], rel)
+def kept_path(ds: Datastore, rel: RelPath, sha256: str) -> str:
+    """Where a version of a path is kept."""
+    return os.path.join(kept_dir(ds), sha256[:_DIGITS], rel)

@@ -6,6 +6,7 @@ Keeps: without `repair` nothing is changed; with it the only copy of anything is
 written into another tenant's part, and nothing that the solo tenant's index lists is touched.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Remote, Stat
 from mire.errors import FormatError, InputError
 from mire.flow.commit import commit
+from mire.flow.contamination_cache import cached_strangers, put_beside, strays_in_cache
 from mire.flow.datastore import Datastore
 from mire.flow.exchange import check_gate
 from mire.flow.foreign import foreign_view
@@ -30,7 +32,7 @@ from mire.flow.within import Watch, within_timeout
 from mire.model.index import Entry
 from mire.model.names import SOLO, Namespace, RelPath
 from mire.plan.commit import Changes
-from mire.plan.contamination import QUARANTINE, Stray, plan_repair, strays_among, tenants_among
+from mire.plan.contamination import QUARANTINE, Stray, copies_among, plan_repair, strays_among, tenants_among
 from mire.wire.manifest import MANIFEST
 from mire.wire.relpath import check_rel, is_internal
 
@@ -47,6 +49,7 @@ class Finding:
     """Where it belongs."""
     message: str
     action: str = "found"
+    """What became of it; `left` is what no repair deals with."""
     moved_to: str | None = None
 
 
@@ -110,7 +113,8 @@ class _Work:
         stats = {stat.key: stat for stat in self._own.list("") if not stat.key.startswith(QUARANTINE)}
         namespace, own = self._ds.config.namespace, self._ds.config.directories
         rels = [rel for rel in {**stats, **self._listed} if rel.partition("/")[0] not in own]
-        known = self._known(tenants_among(rels, namespace), stats)
+        cached = [] if self._place is None else cached_strangers(self._ds)
+        known = self._known(tenants_among((*rels, *cached), namespace), stats)
         strays = strays_among((rel for rel in rels if rel in stats), namespace, known)
         listed_only = strays_among((rel for rel in rels if rel not in stats), namespace, known)
         unsure = [each for each in strays if each.kind == "foreign" and each.tenant not in known]
@@ -122,6 +126,18 @@ class _Work:
             self._repair(
                 strays, stats, listed_only, dict(zip((s.rel for s in (*strays, *listed_only)), found, strict=True))
             )
+        self._look_into_cache(done, strays_in_cache(self._ds, cached, known))
+
+    def _look_into_cache(self, done: Contamination, strays: list[Stray]) -> None:
+        for stray in strays:
+            told = _finding(stray, self._ds.config.namespace)
+            told.key, told.message = os.path.join(self._ds.tier, stray.rel), f"in the cache, {told.message}"
+            done.findings.append(told)
+            if done.is_repaired:
+                told.moved_to = put_beside(self._ds, stray)
+                told.action = "dropped" if told.moved_to is None else "quarantined"
+                became = "removed, the same is there" if told.moved_to is None else f"moved to {told.moved_to}"
+                told.message = f"{told.message}; it was {became}"
 
     def _known(self, names: set[Namespace], stats: dict[str, Stat]) -> frozenset[Namespace]:
         """The names that somebody registered, here or where namespaces are registered."""
@@ -219,8 +235,11 @@ class _Work:
             there = stat_at(self._whole, stat.key)
             return there, there is not None and is_same_object(own, stat, self._whole, there)
 
-        for stat, (there, is_same) in pool.run(compare, wanted, at_once=_AT_ONCE):
-            if there is None:
+        compared = list(pool.run(compare, wanted, at_once=_AT_ONCE))
+        # No index tells whose the files of a directory are: there only what cannot be alike by chance is a copy.
+        copies = copies_among({stat.key for stat, (_, is_same) in compared if is_same})
+        for stat, (there, is_same) in compared:
+            if there is None or (self._place is None and stat.key not in copies):
                 continue
             what = "the same as ours" if is_same else "other bytes than ours"
             told = Finding(
@@ -231,8 +250,11 @@ class _Work:
             )
             done.findings.append(told)
             if self._place is None:
-                told.message = f"{what}, at the root; if it is this repository's, 'mire namespace migrate' moves it"
-            elif done.is_repaired and is_same:
+                told.action = "left"
+                told.message = f"{what}, at the root; if that is this repository's, 'mire namespace migrate' removes it"
+            elif not is_same:
+                told.action = "left"
+            elif done.is_repaired:
                 _remove(self._whole, there)
                 told.action, told.message = "dropped", f"{told.message}, so it was removed"
 
@@ -260,6 +282,7 @@ def _remove(remote: Remote, stat: Stat) -> None:
 
 def _unsure(stray: Stray, namespace: Namespace) -> Finding:
     told = _finding(stray, namespace)
+    told.action = "left"
     told.message = f"looks like {told.home}, but nobody registered {stray.tenant}: look at it yourself"
     return told
 

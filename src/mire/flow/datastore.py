@@ -231,7 +231,7 @@ def _reason_not_to_write(base: str, config: Config) -> str | None:
 
 
 def unsettled(namespace: Namespace) -> str:
-    """Why nothing may be written in a namespace whose data is partly somewhere else: its numbers would be given twice."""
+    """Why nothing is written in a namespace whose data is partly elsewhere: numbers would be given twice."""
     return (
         f"a migration of the namespace {namespace} did not come to its end, so nothing is written: run"
         " 'mire namespace migrate' again (with --reverse, if that was the way)"

@@ -187,7 +187,7 @@ class _Work:
             raise ConflictError(doubt, kind="not_ours")
 
     def _doubt(self, relocation: Relocation, at_target: int) -> str | None:
-        """Why it may be another tenant's: nobody knows whose the root of a shared store is. What collides is refused."""
+        """Why it may be another tenant's: nobody knows whose a shared root is. What collides is refused."""
         if relocation.collisions:
             raise collision_error(relocation.collisions, self._prefix(self._source), self._prefix(self._target))
         if self._adopt or self._journal is not None or is_root_ours(self._ds):

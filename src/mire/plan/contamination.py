@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from mire.model.names import Namespace, is_namespace
 from mire.wire.control import CONTROL
+from mire.wire.layout import DATA, METADATA
 from mire.wire.relpath import is_internal, tenant_of
 
 Kind = Literal["doubled", "foreign", "stripped"]
@@ -56,6 +57,18 @@ def _stray_of(rel: str, namespace: Namespace, known: Collection[str]) -> Stray |
     if tenant is None or rel == tenant:
         return None
     return Stray(rel=rel, kind="foreign", tenant=tenant, home=rel.removeprefix(f"{tenant}/"))
+
+
+def copies_among(same: Collection[str]) -> frozenset[str]:
+    """Of the paths that have the same bytes in two places those that are copies, and not alike by chance.
+
+    Of data a version is one if its metadata, which has an id, is the same, and so are the markers of its name.
+    """
+    versions = {rel.rpartition("/")[0] for rel in same if rel.endswith(f"/{METADATA}")}
+    names = {version.rpartition("/")[0] for version in versions}
+    return frozenset(
+        rel for rel in same if not rel.startswith(f"{DATA}/") or rel.rpartition("/")[0] in versions | names
+    )
 
 
 def plan_repair(stray: Stray, is_same_at_home: bool | None) -> Action:  # noqa: FBT001 - an answer, not a switch
