@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import mire
 from mire.edge.memory import MemoryRemote
 from mire.edge.remote import Absent
+from mire.flow.cachestatus import look_at_cache, look_at_remote
 from mire.flow.contamination import examine_namespace
 from mire.flow.exchange import bring, not_here, pull_now, push_now
 from mire.flow.fence import fenced
@@ -18,6 +20,8 @@ from mire.flow.lock import hold_global, inspect_locks
 from mire.flow.mark import mark_all
 from mire.flow.migrate import migrate_index
 from mire.flow.namespace import show_namespace
+from mire.flow.publishnow import publish_now, unpublish_now
+from mire.flow.repair import repair
 from mire.flow.sync import refresh_older
 from mire.flow.verify import verify
 from mire.model.config import Config, Extension
@@ -32,6 +36,19 @@ Act = Callable[[mire.Store], object]
 def _hold(store: mire.Store) -> None:
     with hold_global(store.datastore):
         pass
+
+
+def _publish(store: mire.Store) -> None:
+    if store.namespace:
+        publish_now(store.datastore)
+    else:
+        push_now(store.datastore, full=True)
+
+
+def _unpublish(store: mire.Store) -> None:
+    ds = store.datastore
+    if store.namespace:
+        unpublish_now(replace(ds, config=replace(ds.config, publishes_catalog=False)))
 
 
 ACTS: dict[str, Act] = {
@@ -56,11 +73,18 @@ ACTS: dict[str, Act] = {
     "index": lambda store: migrate_index(store.datastore),
     "doctor": lambda store: examine_namespace(store.datastore),
     "repair": lambda store: examine_namespace(store.datastore, repair=True),
+    "append": lambda store: store.model("svc", "m").append("lines", b"x\n"),
+    "mark deleted": lambda store: store.model("svc", "m").mark_deleted("lines"),
+    "prune": lambda store: store.prune(),
+    "status": lambda store: (look_at_cache(store.datastore), look_at_remote(store.datastore)),
+    "verify and repair": lambda store: repair(store.datastore),
+    "publish": _publish,
+    "unpublish": _unpublish,
     "show": lambda store: show_namespace(store.datastore.repo_dir),
 }
 
 
-IDLE = ("get", "query", "push", "push walk", "hydrate", "show")
+IDLE = ("get", "query", "push", "push walk", "hydrate", "prune", "unpublish", "show")
 """Acts that may have nothing to ask."""
 
 
