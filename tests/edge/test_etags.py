@@ -28,9 +28,9 @@ def server() -> Iterator[S3Server]:
         yield running
 
 
-def probe_key() -> str:
-    """A key that no test uses."""
-    return "probe"
+def probe_key(asked: str) -> str:
+    """A key that no test uses, in the part of the store that the one is of which raised the question."""
+    return f"probe of {asked}"
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def test_a_store_that_refuses_everything_is_told(server: S3Server, remote: Eithe
     """Where neither spelling gets through the error says so, and the object is untouched."""
     first = remote.put("k", b"1")
     server.inject(Fail(412), operation="PutObject", key="k", times=None)
-    server.inject(Fail(412), operation="PutObject", key="probe", skip=1)
-    server.inject(Fail(412), operation="PutObject", key="probe", skip=4, times=2)
+    server.inject(Fail(412), operation="PutObject", key="probe of k", skip=1)
+    server.inject(Fail(412), operation="PutObject", key="probe of k", skip=4, times=2)
     with pytest.raises(RemoteError) as caught:
         remote.put_if("k", b"2", Matches(first.fingerprint))
     assert caught.value.kind == "conditions_unsupported"
@@ -98,7 +98,7 @@ def test_a_spelling_that_is_ignored_is_never_used(server: S3Server, remote: Eith
     """A store that refuses quotes and ignores ETags without them must not be written to."""
     first = remote.put("k", b"1")
     server.inject(Fail(412), operation="PutObject", key="k")
-    server.inject(Fail(412), operation="PutObject", key="probe", skip=1, times=2)
+    server.inject(Fail(412), operation="PutObject", key="probe of k", skip=1, times=2)
     server.dialect = Dialect(ignore_conditions=True)
     with pytest.raises(RemoteError, match="mire doctor"):
         remote.put_if("k", b"2", Matches(first.fingerprint))
@@ -109,7 +109,7 @@ def test_an_unclear_probe_decides_nothing(server: S3Server, remote: EitherEtags)
     """When the probe's answer is lost the error is passed on, and the next call asks again."""
     server.dialect = Dialect(etag_dialect="unquoted")
     first = remote.put("k", b"1")
-    server.inject(ApplyThenFail(500), operation="PutObject", key="probe", skip=1)
+    server.inject(ApplyThenFail(500), operation="PutObject", key="probe of k", skip=1)
     with pytest.raises(RemoteError) as caught:
         remote.put_if("k", b"2", Matches(first.fingerprint))
     assert caught.value.transient

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import mire
 from mire.edge.memory import MemoryRemote
 from mire.edge.remote import Absent
+from mire.flow.backend import new_probe_key
 from mire.flow.cachestatus import look_at_cache, look_at_remote
 from mire.flow.contamination import examine_namespace
 from mire.flow.exchange import bring, not_here, pull_now, push_now
@@ -26,6 +27,7 @@ from mire.flow.sync import refresh_older
 from mire.flow.verify import verify
 from mire.model.config import Config, Extension
 from mire.model.names import Namespace
+from mire.wire.layout import global_locks
 from sync_world import Recorded, data
 from tenants import Tenant, is_within
 
@@ -159,6 +161,16 @@ def test_the_fence_lets_nothing_out(namespace: str) -> None:
     with pytest.raises(mire.InternalError):
         remote.list_level("")
     assert all(is_within(*each, namespace, NAMES[:2]) for each in inside.take())
+
+
+@pytest.mark.parametrize("namespace", NAMES)
+def test_a_probe_of_conditions_is_in_our_own_part(namespace: str) -> None:
+    """Whichever key raises the question: index, lock of either generation, or data."""
+    prefix = f"{namespace}/" if namespace else ""
+    rels = (data("m"), ".datastore-index.json", "_index/_meta.json", ".datastore.lock", ".catalog-export.json")
+    for key in (*(f"{prefix}{rel}" for rel in rels), *global_locks(Namespace(namespace))):
+        probe = new_probe_key(key)
+        assert probe.startswith(f"{prefix}_control/conditional-write-probe-"), key
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,7 @@
 """One store in two spellings of its ETags: with quotes, as HTTP wants them, or without, as some stores do.
 
 Owns: finding out which of two remotes for one store is understood, and going on with that one.
-Must not know: which key is free for a probe; it is given one.
+Must not know: which key is free for a probe; it is told one for each key that raises the question.
 Keeps: a refusal is taken for a misunderstanding only after a probe has shown that the other spelling is both
 understood and enforced: a store that ignores what it does not understand would overwrite everything.
 """
@@ -26,7 +26,7 @@ class EitherEtags(Wrapper):
     """
 
     def __init__(
-        self, quoted: Remote, unquoted: Remote, probe_key: Callable[[], str], *, conditional_delete: bool = True
+        self, quoted: Remote, unquoted: Remote, probe_key: Callable[[str], str], *, conditional_delete: bool = True
     ) -> None:
         super().__init__(quoted)
         self.quoted = quoted
@@ -75,10 +75,10 @@ class EitherEtags(Wrapper):
             self._is_proved = True
         if not isinstance(outcome, Refused) or self._is_proved or not self._is_unmoved(key, fingerprint):
             return outcome
-        if self._is_enforced(self.quoted):
+        if self._is_enforced(self.quoted, key):
             self._is_proved = True
             return outcome
-        if not self._is_enforced(self.unquoted):
+        if not self._is_enforced(self.unquoted, key):
             raise RemoteError(
                 f"{self.properties.name} refuses to replace {shown(key)} although it is unchanged:"
                 " it does not support conditions of writes; see 'mire doctor'",
@@ -94,9 +94,9 @@ class EitherEtags(Wrapper):
         except NotFoundError:
             return False
 
-    def _is_enforced(self, remote: Remote) -> bool:
+    def _is_enforced(self, remote: Remote, asked: str) -> bool:
         """Whether a spelling lets the informed write through and no other; tried where nothing can be lost."""
-        key = self._probe_key()
+        key = self._probe_key(asked)
         try:
             made = remote.put(key, clock.new_uuid().encode())
             right = remote.put_if(key, clock.new_uuid().encode(), Matches(made.fingerprint))

@@ -17,7 +17,7 @@ from mire.edge.remote import Remote
 from mire.errors import ConfigError, InputError, MireError, MissingBucketError, NotFoundError, RemoteError, shown
 from mire.model.backend import FileSettings, S3Settings, Schema
 from mire.model.config import Extension, Filesystem, Target
-from mire.model.names import SOLO
+from mire.model.names import SOLO, Namespace, is_namespace
 from mire.plan.backend import (
     FILE_SCHEMA,
     FILESYSTEM_SCHEMA,
@@ -32,6 +32,7 @@ from mire.plan.backend import (
 )
 from mire.plan.option import check_config
 from mire.wire.control import control_key
+from mire.wire.layout import LOCK, OLD_LOCKS
 
 GROUP: Final = "mire.backends"
 """The group of entry points; the name of one is the type of its backend."""
@@ -73,9 +74,11 @@ class Broken:
     message: str
 
 
-def new_probe_key() -> str:
-    """A key to try conditional writes on, as the reference calls it."""
-    return control_key(SOLO, f"conditional-write-probe-{clock.new_uuid()}")
+def new_probe_key(asked: str = "") -> str:
+    """A key to try conditional writes on, as the reference calls it: in the part of the store that a key is of."""
+    top, _, rest = asked.removeprefix(OLD_LOCKS).partition("/")
+    name = top.removesuffix(LOCK) if asked.startswith(OLD_LOCKS) else top if rest else ""
+    return control_key(Namespace(name) if is_namespace(name) else SOLO, f"conditional-write-probe-{clock.new_uuid()}")
 
 
 def _open_s3(settings: S3Settings) -> Remote:

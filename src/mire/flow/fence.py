@@ -12,11 +12,10 @@ from mire.edge.remote import Remote
 from mire.model.config import Config
 from mire.model.names import SOLO, Namespace
 from mire.wire.control import FORMAT_RECORD, control_key
-from mire.wire.layout import global_locks
+from mire.wire.layout import OLD_LOCKS, global_locks
 from mire.wire.relpath import tenant_of
 
 _MARKER = control_key(SOLO, FORMAT_RECORD)
-_LOCKS = ".locks/"
 
 
 def fenced(remote: Remote, config: Config) -> Remote:
@@ -37,7 +36,7 @@ def _nobodys(own: Collection[str]) -> Allows:
     """The part of those without a namespace: what is no namespace's; all of it cannot be listed, theirs would be."""
 
     def allows(operation: str, key: str) -> bool:
-        if key.startswith(_LOCKS) or (operation.startswith("list") and not key):
+        if key.startswith(OLD_LOCKS) or (operation.startswith("list") and not key):
             return False
         return tenant_of(key) is None or key.partition("/")[0] in own
 

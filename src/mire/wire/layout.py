@@ -21,6 +21,8 @@ HIGHEST: Final = ".highest"
 METADATA: Final = "metadata.yaml"
 RAW: Final = "raw"
 LOCK: Final = ".lock"
+OLD_LOCKS: Final = ".locks/"
+"""Where older releases have the global locks of namespaces: at the root, in the part of nobody else."""
 REPO_FILE: Final = ".swamp.yaml"
 LOCAL_TIER: Final = ".swamp"
 FORMAT_MARKER: Final = "datastore-format.json"
@@ -97,4 +99,4 @@ def global_locks(namespace: Namespace) -> tuple[LockKey, ...]:
     """The global lock; namespaced stores have two generations of its key, taken oldest first."""
     if not namespace:
         return (LockKey(".datastore.lock"),)
-    return (LockKey(f".locks/{namespace}.lock"), LockKey(f"{namespace}/.datastore.lock"))
+    return (LockKey(f"{OLD_LOCKS}{namespace}{LOCK}"), LockKey(f"{namespace}/.datastore.lock"))
