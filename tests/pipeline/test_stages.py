@@ -64,11 +64,13 @@ def test_other_namespaces_are_not_looked_into() -> None:
 
 
 def test_a_listing_is_rows(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
-    """Every object that clients sync is a row; nothing internal is."""
+    """Every object that clients sync is a row; nothing internal is, nor what is of a namespace that nobody claimed."""
     store = synced()
     fill(store)
+    expected = objects_in(tmp_path / "remote")
+    open_local(str(tmp_path / "remote")).put("unclaimed/data/x", b"somebody's")
     rows = scan(spark, spec_of(store.datastore), cores=2).collect()
-    assert {row.rel: row.size_bytes for row in rows} == objects_in(tmp_path / "remote")
+    assert {row.rel: row.size_bytes for row in rows} == expected
     assert len({row.rel for row in rows}) == len(rows)
 
 

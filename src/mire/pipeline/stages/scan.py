@@ -17,7 +17,7 @@ from mire.model.names import DATASTORE_SUBDIRS
 from mire.pipeline.frames import OBJECTS, batches_of, frame_of, mapped, rows_of
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.wire.manifest import MANIFEST
-from mire.wire.relpath import is_internal
+from mire.wire.relpath import is_internal, tenant_of
 
 _PIECES: Final = pa.schema([("prefix", pa.string()), ("is_level", pa.bool_())])
 _PIECES_A_CORE: Final = 4
@@ -72,7 +72,8 @@ def _listed(spec: StoreSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
             (
                 (stat.key, stat.size_bytes, stat.fingerprint, stat.modified_ms)
                 for stat in found
-                if not is_internal(stat.key)
+                # What nobody claimed and looks like a tenant's is a stray here: no index of ours may come to list it.
+                if not is_internal(stat.key) and tenant_of(stat.key) is None
             ),
             OBJECTS,
         )
