@@ -1,10 +1,11 @@
 """Every known way in which the reference loses, resurrects or invents data has a test of ours, or a reason here.
 
-Tests are named after the items of wire-format §10 (A, B, C, G) and newest §2.9 (P), §3.1 (a to n) and §3.2 (X):
+Tests are named after the items of wire-format §10 (A, B, C, E, G) and newest §2.9 (P), §3.1 (a to n) and §3.2 (X):
 
 - `test_holes_loss.py`: A1 to A13, G1 to G3
 - `test_holes_reads.py`: B1 to B11
 - `test_holes_index.py`: C1 to C8
+- `test_holes_namespaces.py`: E1 to E10
 - `test_holes_newest.py`: a to l
 - `test_holes_source.py`: X1 to X15
 - `test_holes_peers.py`: P1 to P9
@@ -17,6 +18,7 @@ ITEMS = (
     *(f"A{number}" for number in range(1, 14)),
     *(f"B{number}" for number in range(1, 12)),
     *(f"C{number}" for number in range(1, 9)),
+    *(f"E{number}" for number in range(1, 11)),
     *(f"G{number}" for number in range(1, 4)),
     *"abcdefghijklmn",
     *(f"X{number}" for number in range(1, 17)),

@@ -84,7 +84,7 @@ def entry_finding(rel: str, reason: str) -> Finding:
         kind="bad_entry",
         path=rel,
         message=f"{shown(rel)} in the index cannot be used: {reason}",
-        remedy="whoever has the file can push it again, which replaces the entry",
+        remedy="'mire repair' puts it right; in a sharded store, so does whoever has the file by pushing it again",
     )
 
 
