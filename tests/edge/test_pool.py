@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
+import pytest
+
 from mire.edge import pool
 
 THREADS = 4
@@ -157,11 +159,11 @@ def test_leaving_early_waits_for_what_is_under_way() -> None:
 
 
 PROGRAM = """
-import sys, threading
+import os, threading
 from mire.edge import pool
 stop = threading.Event()
 def call(item):
-    print(item, flush=True)
+    os.write(1, b"%d\\n" % item)  # at once: what two threads print mixes
     stop.wait()
 try:
     for _ in pool.run(call, range(100), at_once=2):
@@ -179,14 +181,18 @@ def test_ctrl_c_ends_a_run() -> None:
     """The main thread notices Ctrl-C while calls are under way; a second one leaves without waiting for them."""
     command = [sys.executable, "-c", PROGRAM]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
-        assert {process.stdout.readline(), process.stdout.readline()} == {"0\n", "1\n"}
-        for _ in range(1_000):  # the first one waits for the calls, which wait for us: say it until it leaves
-            os.kill(process.pid, signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=0.05)
-                break
-        assert "interrupted" in process.stdout.read()
+        try:
+            assert process.stdout is not None
+            assert {process.stdout.readline(), process.stdout.readline()} == {"0\n", "1\n"}
+            for _ in range(1_000):  # the first one waits for the calls, which wait for us: say it until it leaves
+                os.kill(process.pid, signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=0.05)
+                    break
+            assert "interrupted" in process.stdout.read()
+        except BaseException:
+            process.kill()  # nobody else ends it, and leaving the block waits for it
+            raise
     assert process.returncode == -signal.SIGINT
 
 
@@ -195,3 +201,22 @@ def test_a_thread_that_never_started_is_not_waited_for() -> None:
     crew = pool._Crew(str, 1)
     crew._threads.append(threading.Thread())
     crew.dismiss()
+
+
+def test_threads_of_short_calls_share_a_processor() -> None:
+    """Gathered, they stay on one processor each run; without, and outside of them, nothing is confined."""
+    ours = os.sched_getaffinity(0)
+
+    def where(_: int) -> frozenset[int]:
+        return frozenset(os.sched_getaffinity(0))
+
+    together = {result for _, result in pool.run(where, range(50), at_once=4, gathered=True)}
+    assert [len(each) for each in together] == [1]
+    assert {result for _, result in pool.run(where, range(50), at_once=4)} == {frozenset(ours)}
+    assert os.sched_getaffinity(0) == ours
+
+
+def test_where_processors_are_not_told_threads_go_where_they_will(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that has no such call, or forbids it, runs the calls all the same."""
+    monkeypatch.delattr(os, "sched_setaffinity")
+    assert sorted(result for _, result in pool.run(abs, range(5), at_once=2, gathered=True)) == [0, 1, 2, 3, 4]

@@ -6,6 +6,7 @@ import pytest
 
 from mire.errors import RemoteError
 from mire.flow.push import commit_push, prepare_push
+from mire.flow.transfer import are_short
 from sync_world import Hooked, World
 
 LARGE = 5 << 20
@@ -114,3 +115,9 @@ def test_what_a_stopped_push_stored_may_be_replaced_by_a_newer_version(plain: Wo
     plain.memory.put(rel, b"theirs")
     assert "somebody is storing" in one.on(plain.remote).push().findings[0]
     assert plain.get(rel) == b"theirs"
+
+
+@pytest.mark.parametrize(("sizes", "short"), [([], True), ([100] * 9, True), ([100] * 9 + [10 << 20], False)])
+def test_threads_stay_together_for_small_files_only(sizes: list[int], *, short: bool) -> None:
+    """Large files are hashed outside of the interpreter, on as many processors as there are."""
+    assert are_short(sizes) == short

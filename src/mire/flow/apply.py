@@ -19,7 +19,7 @@ from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoun
 from mire.flow.conflict import Conflict, drop_kept, keep_ours, why_of
 from mire.flow.local import Here, Marks, agreed_row, mark_of, marks_of
 from mire.flow.place import Place, staging_dir
-from mire.flow.transfer import download
+from mire.flow.transfer import are_short, download
 from mire.model.base import BaseRow
 from mire.model.index import Entry
 from mire.model.names import RelPath
@@ -133,7 +133,8 @@ def _fetched(
     carried = None if carrier is None else carrier.fetch(place, wanted, directory)
     if carried is None:
         fetch = partial(_fetch_one, place, wanted, directory)
-        carried = pool.run(fetch, wanted, at_once=place.ds.sync.pull_concurrency)
+        gathered = are_short(entry.size_bytes for entry in wanted.values())
+        carried = pool.run(fetch, wanted, at_once=place.ds.sync.pull_concurrency, gathered=gathered)
     return ((by_rel[rel], result) for rel, result in carried)
 
 

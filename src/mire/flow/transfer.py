@@ -8,7 +8,7 @@ that somebody else is about to publish is not overwritten.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -23,6 +23,8 @@ from mire.model.row import FileIdentity
 
 _SMALL_BYTES: Final = 4 << 20
 """Up to here a file is read at once; a larger one is read as it is sent."""
+_SHORT_BYTES: Final = 64 << 10
+"""Files that are no larger, on average, are moved faster than threads on several processors can take turns."""
 _TRIES: Final = 5
 _FORGOTTEN_MS: Final = 600_000.0
 """An object that no index describes, this old, belongs to a push that died: nobody takes so long to commit."""
@@ -75,6 +77,12 @@ def upload(
         sha256=content.sha256(),
     )
     return Sent(entry=entry, identity=before, looked_ns=looked_ns, fingerprint=fingerprint)
+
+
+def are_short(sizes: Iterable[int]) -> bool:
+    """Whether moving files of these sizes is many short calls, for threads that stay together."""
+    known = list(sizes)
+    return sum(known) <= _SHORT_BYTES * len(known)
 
 
 class _Content:
