@@ -1,11 +1,10 @@
 """Repositories that share one store, each a tenant of it: in namespaces of their own, or without one."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from unittest.mock import patch
 
+import pytest
 import yaml
 
 import mire
@@ -45,8 +44,9 @@ class Tenant:
     @contextmanager
     def home(self) -> Iterator[None]:
         """Caches below the directory of this world, and the remote in memory behind every address."""
-        home = {"SWAMP_HOME": str(self.repo.parent / "home")}
-        with patch.dict(os.environ, home), patch("mire.flow.cached._opened", lambda _: self.remote):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SWAMP_HOME", str(self.repo.parent / "home"))
+            patch.setattr("mire.flow.cached._opened", lambda _: self.remote)
             yield
 
     @contextmanager

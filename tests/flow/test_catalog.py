@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mire
+from mire.edge.workers import Workers
 from mire.flow.catalog import catalog_path, fresh, note, opened, rebuild, refresh
 from mire.flow.read import history
 from mire.model.names import DataName
@@ -199,12 +200,23 @@ def test_a_catalog_that_cannot_be_written_is_built_in_memory(filled: mire.Store)
         assert catalog.one("SELECT count(*) FROM version") == (len(expected),)
 
 
-def test_a_rebuild_reads_everything(filled: mire.Store) -> None:
-    """Rebuilding gives the same rows, in one process or in several."""
-    for workers in (1, 2):
-        done = rebuild(filled.datastore, workers=workers)
-        assert (done.read, done.names, done.errors) == (10, 4, [])
-        assert rows(filled) == truth(filled)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_rebuild_reads_everything(filled: mire.Store, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """Rebuilding gives the same rows, in one process or in several, which are worth it for many names only."""
+    monkeypatch.setattr("mire.flow.catalog.BATCH", 1)
+    monkeypatch.setattr("mire.flow.catalog._POOL_FROM", 2)
+    given: list[str] = []
+
+    class Watched(Workers):
+        def submit(self, call: Callable[..., Any], *args: Any) -> Any:
+            given.append(call.__name__)
+            return super().submit(call, *args)
+
+    monkeypatch.setattr("mire.flow.catalog.Workers", Watched)
+    done = rebuild(filled.datastore, workers=workers)
+    assert (done.read, done.names, done.errors) == (10, 4, [])
+    assert rows(filled) == truth(filled)
+    assert given == ["scan_names"] * (3 if workers > 1 else 0)
 
 
 def test_a_store_without_a_catalog_gets_none_from_writes(store: mire.Store) -> None:

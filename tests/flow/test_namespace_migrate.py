@@ -218,16 +218,20 @@ def test_real_collisions_are_refused_with_both_paths(tenant: Tenant, snapshot: S
     assert tenant.get("m") == "second"
 
 
+def beside(owner: Tenant, name: str) -> Tenant:
+    """Another repository on the same store."""
+    place = owner.repo.parent
+    block = {"type": "filesystem", "path": str(place / "shared")} if owner.remote is None else None
+    return Tenant(place / name, owner.remote, block)
+
+
 def test_what_another_repository_wrote_at_the_root_is_not_taken(fast_path: Path) -> None:
     """Whose it is nobody can tell: who wants it must say that it is its own."""
     for make in (in_directory, at_remote):
         place = fast_path / make.__name__
         place.mkdir()
         owner = make(place, name="owner")
-        if owner.remote is None:
-            stranger = Tenant(place / "stranger", None, {"type": "filesystem", "path": str(place / "shared")})
-        else:
-            stranger = Tenant(place / "stranger", owner.remote)
+        stranger = beside(owner, "stranger")
         stranger.take(OURS)
         with pytest.raises(mire.ConflictError, match="add --adopt"):
             move(stranger, adopt=False)
@@ -245,10 +249,7 @@ def test_the_way_back_does_not_mix_with_others(fast_path: Path) -> None:
         place = fast_path / make.__name__
         place.mkdir()
         owner = make(place, name="owner")
-        if owner.remote is None:
-            one = Tenant(place / "one", None, {"type": "filesystem", "path": str(place / "shared")})
-        else:
-            one = Tenant(place / "one", owner.remote)
+        one = beside(owner, "one")
         one.take(OURS)
         one.put("n", "mine")
         with pytest.raises(mire.ConflictError, match="perhaps another repository's"):

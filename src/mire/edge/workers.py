@@ -24,7 +24,7 @@ _START = "import sys; sys.path[:] = sys.argv[1:]; from mire.edge.workers import 
 
 
 class Workers:
-    """So many processes, each started with its first call; leaving the block ends them."""
+    """So many processes, each started with its first call; `close` ends them."""
 
     def __init__(self, count: int) -> None:
         self._threads = ThreadPoolExecutor(count)

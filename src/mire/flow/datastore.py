@@ -262,6 +262,20 @@ def load_repo(repo_dir: str) -> RepoFile | None:
     return None if data is None else decode_repo(data)
 
 
+def datastore_in(path: str, config: Config, repo_dir: str) -> Datastore:
+    """The datastore that a directory is, whatever the settings of the repository say."""
+    return Datastore(
+        repo_dir=repo_dir,
+        base=path,
+        config=config,
+        locks=LockDir(path),
+        given_host=None,
+        is_initialized=True,
+        may_initialize=False,
+        read_only_reason=check_marker(path),
+    )
+
+
 def check_marker(base: str) -> str | None:
     """Refuse a datastore of a newer format; an unreadable marker only forbids writing, and says why."""
     path = os.path.join(base, FORMAT_MARKER)

@@ -24,7 +24,7 @@ from mire.flow.reading import Reading, missed_move, read_for
 from mire.flow.said import is_ours, said_paths
 from mire.flow.send import intended, look_at, send
 from mire.flow.startover import go_on, is_offered_again, start_over
-from mire.flow.transfer import Sent
+from mire.flow.transfer import Sent, are_short
 from mire.flow.unsettled import keep_unsettled
 from mire.model.base import BaseRow
 from mire.model.index import Entry
@@ -150,7 +150,9 @@ def _planned(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared 
 
 def _store(place: Place, prepared: Prepared, done: Pushed, uploads: Sequence[Local]) -> None:
     """Store what was decided to be sent, and look at what is to go."""
-    for rel, result in send(place, {RelPath(each.rel): prepared.expected[RelPath(each.rel)] for each in uploads}):
+    replaced = {RelPath(each.rel): prepared.expected[RelPath(each.rel)] for each in uploads}
+    gathered = are_short(each.file.size_bytes for each in uploads if each.file is not None)
+    for rel, result in send(place, replaced, gathered=gathered):
         if isinstance(result, Sent):
             prepared.sent[rel] = result
         else:

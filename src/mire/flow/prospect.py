@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mire.edge import files, process
-from mire.edge.lockdir import LockDir
 from mire.errors import ConfigError, DeniedError, InputError, NotFoundError, RemoteError, shown
 from mire.flow.cached import no_repo_id, open_cached
 from mire.flow.carry import has_journal, list_files
 from mire.flow.claim import fetch_claim
 from mire.flow.control import check_remote_marker
-from mire.flow.datastore import Datastore, Located, check_claim, check_marker, load_repo
+from mire.flow.datastore import Datastore, Located, check_claim, datastore_in, load_repo
 from mire.flow.index import IndexSummary, fetch_index, summary_of
 from mire.flow.place import open_place, view_of
 from mire.flow.setup import Checked, proved
@@ -169,16 +168,7 @@ def source_of(former: Config, repo_dir: str, *, is_moving: bool) -> Datastore | 
         if former.target.is_default:
             return None
         raise RemoteError(f"the datastore {shown(path)} is not there: mount it first", kind="unreachable", path=path)
-    return Datastore(
-        repo_dir=repo_dir,
-        base=path,
-        config=former,
-        locks=LockDir(path),
-        given_host=None,
-        is_initialized=True,
-        may_initialize=False,
-        read_only_reason=check_marker(path),
-    )
+    return datastore_in(path, former, repo_dir)
 
 
 def _notes(wish: Wish, index: IndexSummary) -> list[str]:

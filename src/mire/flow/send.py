@@ -6,29 +6,31 @@ Keeps: an object is deleted only as it was when its removal was decided, by this
 there: what somebody stored since is theirs.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from mire.edge import files, pool
+from mire.edge import pool
 from mire.edge.remote import Refused, Remote, Removed, Stat, Unknown
 from mire.errors import MireError, NotFoundError, RemoteError
 from mire.flow.local import tier_path
 from mire.flow.place import Place
-from mire.flow.transfer import Sent, Unpublished, are_short, is_free, upload
+from mire.flow.transfer import Sent, Unpublished, is_free, upload
 from mire.flow.unpublished import load_unpublished, recorded
 from mire.model.index import Entry
 from mire.model.names import RelPath
 
 _INTENT: Final = "delete/"
-_SAMPLE: Final = 200
-"""Files whose sizes stand for all."""
 _PASSING: Final = frozenset(("in_use", "in_flight", "changing"))
 """Troubles of one file or object; others are of the remote, and end the push."""
 
 
-def send(place: Place, replaced: Mapping[RelPath, Entry | None]) -> Iterator[tuple[RelPath, Sent | MireError]]:
-    """Store files, each in the place of what the index describes (None: nothing); what is stored is on record."""
+def send(
+    place: Place, replaced: Mapping[RelPath, Entry | None], *, gathered: bool = False
+) -> Iterator[tuple[RelPath, Sent | MireError]]:
+    """Store files, each in the place of what the index describes (None: nothing); what is stored is on record.
+
+    `gathered` as in `pool.run`: the files are small.
+    """
     known = load_unpublished(place)
     carrier = place.ds.carrier
     carried = None if carrier is None else carrier.send(place, replaced, known)
@@ -44,9 +46,7 @@ def send(place: Place, replaced: Mapping[RelPath, Entry | None]) -> Iterator[tup
 
     # What replaces an object goes last, right before the commit: until then the index describes other bytes.
     ordered = sorted(replaced, key=lambda rel: (replaced[rel] is not None, rel))
-    looked_at = (files.size_of(os.path.join(place.ds.tier, rel)) or 0 for rel in ordered[:_SAMPLE])
-    sent = pool.run(one, ordered, at_once=place.ds.sync.push_concurrency, gathered=are_short(looked_at))
-    return recorded(place, sent)
+    return recorded(place, pool.run(one, ordered, at_once=place.ds.sync.push_concurrency, gathered=gathered))
 
 
 def send_one(

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from mire.edge import clock
-from mire.edge.lockdir import LockDir
 from mire.edge.state import close_states
 from mire.errors import InputError, RemoteError
 from mire.flow.cached import open_cached
 from mire.flow.catalog import close_catalog
-from mire.flow.datastore import Datastore, Located, check_marker
+from mire.flow.datastore import Datastore, Located
 from mire.flow.mark import pending_marks
 from mire.flow.place import META, MONOLITH
 from mire.model.config import SYNC_TIMEOUT_S_MAX, Config, Filesystem
@@ -46,7 +45,7 @@ def open_target(options: SourceOptions, scratch: str) -> Iterator[Datastore]:
     config = replace(config, sync_timeout_ms=SYNC_TIMEOUT_S_MAX * 1000, repo_id=config.repo_id or clock.new_uuid())
     target = config.target
     if isinstance(target, Filesystem) and not _is_indexed(target.path, config):
-        yield _directory(config, target.path, scratch)
+        yield datastore_in(target.path, config, scratch)
         return
     if isinstance(target, Filesystem):
         config = replace(config, target=cached(target))
@@ -62,19 +61,6 @@ def open_target(options: SourceOptions, scratch: str) -> Iterator[Datastore]:
 
 def _is_indexed(path: str, config: Config) -> bool:
     return any(os.path.exists(os.path.join(path, config.namespace, key)) for key in (META, MONOLITH))
-
-
-def _directory(config: Config, path: str, scratch: str) -> Datastore:
-    return Datastore(
-        repo_dir=scratch,
-        base=path,
-        config=config,
-        locks=LockDir(path),
-        given_host=None,
-        is_initialized=True,
-        may_initialize=False,
-        read_only_reason=check_marker(path),
-    )
 
 
 def _check_published(ds: Datastore) -> None:
