@@ -15,7 +15,7 @@ from mire.edge.state import close_states
 from mire.errors import InputError, RemoteError
 from mire.flow.cached import open_cached
 from mire.flow.catalog import close_catalog
-from mire.flow.datastore import Datastore, Located
+from mire.flow.datastore import Datastore, Located, datastore_in
 from mire.flow.mark import pending_marks
 from mire.flow.place import META, MONOLITH
 from mire.model.config import SYNC_TIMEOUT_S_MAX, Config, Filesystem
