@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mire.edge import files
+from mire.edge.boundary import Boundary
 from mire.errors import DeniedError, FormatError, InputError, MireError, NotFoundError, RemoteError
 from mire.testing.crash import _is_file_operation
 
@@ -116,8 +117,18 @@ def test_remove_tree_does_not_follow_links(tmp_path: Path) -> None:
     files.remove_tree(str(tree))
 
 
+def _check_among_many(path: str, root: str) -> None:
+    boundary = Boundary(root)
+    for _ in range(2):
+        boundary.check(path)
+
+
+checkers = pytest.mark.parametrize("check", [files.check_inside, _check_among_many])
+
+
+@checkers
 @pytest.mark.parametrize("target", ["..", "../..", "/etc", "../sibling"])
-def test_links_that_lead_out_are_refused(tmp_path: Path, target: str) -> None:
+def test_links_that_lead_out_are_refused(tmp_path: Path, target: str, check: Callable[[str, str], None]) -> None:
     """A path through a link out of its boundary is refused, existing or not."""
     root = tmp_path / "root"
     (tmp_path / "sibling").mkdir()
@@ -125,19 +136,41 @@ def test_links_that_lead_out_are_refused(tmp_path: Path, target: str) -> None:
     (root / "link").symlink_to(target)
     for below in ("link", "link/not/there/yet"):
         with pytest.raises(InputError) as caught:
-            files.check_inside(str(root / below), str(root))
+            check(str(root / below), str(root))
         assert caught.value.kind == "outside"
 
 
-def test_links_that_stay_inside_are_fine(tmp_path: Path) -> None:
+@checkers
+def test_links_that_stay_inside_are_fine(tmp_path: Path, check: Callable[[str, str], None]) -> None:
     """A link to another place of the same store is followed; a sibling with the same prefix is outside."""
     root = tmp_path / "root"
     (root / "a").mkdir(parents=True)
     (root / "b").symlink_to("a")
-    files.check_inside(str(root / "b" / "x"), str(root))
+    check(str(root / "b" / "x"), str(root))
     (tmp_path / "root-2").mkdir()
     with pytest.raises(InputError):
-        files.check_inside(str(tmp_path / "root-2"), str(root))
+        check(str(tmp_path / "root-2"), str(root))
+
+
+def test_directories_of_many_files_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each further file only itself is looked at; one that is a link is still refused."""
+    root = tmp_path / "root"
+    (root / "a/b").mkdir(parents=True)
+    (root / "a/b/link").symlink_to("/etc")
+    looked: list[str] = []
+    is_link = os.path.islink
+
+    def counted(path: str) -> bool:
+        looked.append(path)
+        return is_link(path)
+
+    monkeypatch.setattr(os.path, "islink", counted)
+    boundary = Boundary(str(root))
+    boundary.check(str(root / "a/b/one"))
+    boundary.check(str(root / "a/b/two"))
+    assert looked == [str(root / each) for each in ("a/b/one", "a/b", "a", "a/b/two")]
+    with pytest.raises(InputError):
+        boundary.check(str(root / "a/b/link"))
 
 
 def test_lines_are_appended_whole(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Entries: byte-exact, lossless, and a bad one spoils nothing but itself."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,13 @@ def test_round_trip(rel: str, entry: Entry) -> None:
         sha256=entry.sha256,
         extra=wanted,
     )
+
+
+@given(rels(), entries())
+def test_an_entry_without_extras_is_written_like_any_other(rel: str, entry: Entry) -> None:
+    """The short way for what is usual gives the bytes that encoding the whole document gives."""
+    plain = replace(entry, extra={})
+    assert encode_member(rel, replace(entry, extra={"x": 1})) == encode_member(rel, plain)[:-1] + b',"x":1}'
 
 
 def test_members_stand_in_the_reference_order() -> None:

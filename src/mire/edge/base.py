@@ -106,11 +106,9 @@ class Base(StateFile):
     def set_facts(self, facts: Mapping[str, str | None]) -> None:
         """Record some facts at once; None forgets one."""
         with self.transaction():
-            for key, value in facts.items():
-                if value is None:
-                    self.run("DELETE FROM fact WHERE key=?", (key,))
-                else:
-                    self.run("INSERT OR REPLACE INTO fact VALUES (?,?)", (key, value))
+            self.run_many("DELETE FROM fact WHERE key=?", ((key,) for key, value in facts.items() if value is None))
+            kept = (fact for fact in facts.items() if fact[1] is not None)
+            self.run_many("INSERT OR REPLACE INTO fact VALUES (?,?)", kept)
 
     def facts_below(self, prefix: str) -> dict[str, str]:
         """The facts whose names begin with a prefix, which ends with '/' and is left out."""

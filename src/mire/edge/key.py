@@ -14,12 +14,18 @@ from mire.errors import InputError, shown
 KEY_BYTES_MAX: Final = 1024
 """What S3 and GCS both accept."""
 
+_SEGMENT = r"(?!\.\.?(?:/|\Z))[^\x00-\x1f\x7f\\/]+"
+_PLAIN = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*")
+"""What nothing is wrong with, if it is short and ASCII, as nearly all are: one look instead of a loop."""
+
 # obstore refuses these, and XML cannot express most of them.
 _UNUSABLE = re.compile("[\x00-\x1f\x7f]")
 
 
 def check_key(key: str) -> str:
     """The key itself, when every remote can carry it."""
+    if key.isascii() and len(key) <= KEY_BYTES_MAX and _PLAIN.fullmatch(key):
+        return key
     if not key:
         raise InputError("the key is empty: name an object", kind="bad_key", key=key)
     try:

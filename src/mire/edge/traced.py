@@ -29,13 +29,17 @@ T = TypeVar("T")
 
 
 class Traced(Wrapper):
-    """A `Remote` with a span `mire.remote.<operation>` for each call; of the global provider, unless one is given."""
+    """A `Remote` with a span `mire.remote.<operation>` for each call; of the global provider, unless one is given.
+
+    A provider must be there when a store is opened: spans of nobody, one for each of many small calls, are not free.
+    """
 
     def __init__(self, remote: Remote, *, provider: Any = None) -> None:
         super().__init__(remote)
         from opentelemetry import trace  # noqa: PLC0415 - only who traces pays for the import
 
         self._tracer = trace.get_tracer("mire", tracer_provider=provider)
+        self._is_on = provider is not None or not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
         self._error_status = trace.StatusCode.ERROR
         self._name = remote.properties.name
 
@@ -43,6 +47,8 @@ class Traced(Wrapper):
         return self._spanned(operation, key, call, {})
 
     def _spanned(self, operation: str, key: str, call: Callable[[], T], facts: dict[str, Any]) -> T:
+        if not self._is_on:
+            return call()
         with self._tracer.start_as_current_span(
             f"mire.remote.{operation}", record_exception=False, set_status_on_exception=False
         ) as span:
@@ -84,6 +90,8 @@ class Traced(Wrapper):
 
     def get_stream(self, key: str) -> Stream:
         """The object in pieces; the span ends with the last one."""
+        if not self._is_on:
+            return self._remote.get_stream(key)
         span = self._begin("get_stream", key)
         try:
             stream = self._remote.get_stream(key)

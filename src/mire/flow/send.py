@@ -6,13 +6,14 @@ Keeps: an object is deleted only as it was when its removal was decided, by this
 there: what somebody stored since is theirs.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from mire.edge import pool
+from mire.edge.boundary import Boundary
 from mire.edge.remote import Refused, Remote, Removed, Stat, Unknown
 from mire.errors import MireError, NotFoundError, RemoteError
-from mire.flow.local import tier_path
 from mire.flow.place import Place
 from mire.flow.transfer import Sent, Unpublished, is_free, upload
 from mire.flow.unpublished import load_unpublished, recorded
@@ -37,9 +38,12 @@ def send(
     if carried is not None:
         return recorded(place, carried)
 
+    boundary = Boundary(place.ds.tier)
+
     def one(rel: RelPath) -> Sent | MireError:
+        path = os.path.join(place.ds.tier, rel)
         try:
-            path = tier_path(place.ds, rel)
+            boundary.check(path)
         except MireError as error:
             return error
         return send_one(place.remote, rel, path, replaced[rel], place.state.epoch, known.get(rel))

@@ -63,8 +63,7 @@ def upload(
     if it is the file, and may be replaced if it is not.
     """
     looked_ns = clock.now_ns()
-    before = _identity(path)
-    content = _content(path, before.size_bytes)
+    content, before = _content(path)
     fingerprint = None if known is None else _stored_before(remote, key, known)
     if known is None or fingerprint is None or known.sha256 != content.sha256():
         fingerprint = _store(remote, key, content, replaced, writer, ours=fingerprint)
@@ -120,17 +119,17 @@ class _Content:
     def put(self, remote: Remote, key: str, condition: Condition, writer: str) -> Stored | Refused | Unknown:
         """Store the bytes under a condition."""
         if self.data is not None:
-            return remote.put_if(key, self.data, condition, token=f"{writer}.{clock.new_uuid()}")
+            return remote.put_if(key, self.data, condition, token=f"{writer}.{clock.new_token()}")
         return remote.put_stream_if(key, self.chunks, condition)
 
 
-def _content(path: str, size_bytes: int) -> _Content:
-    if size_bytes > _SMALL_BYTES:
-        return _Content(path, None, size_bytes)
-    data = files.read_file(path)
-    if data is None:
+def _content(path: str) -> tuple[_Content, FileIdentity]:
+    found = files.read_identified(path, limit=_SMALL_BYTES)
+    if found is None:
         raise _changed(path)
-    return _Content(path, data, len(data))
+    data, identity = found
+    is_small = identity.size_bytes <= _SMALL_BYTES
+    return _Content(path, data if is_small else None, len(data) if is_small else identity.size_bytes), identity
 
 
 def hash_of(chunks: Iterator[bytes]) -> str:

@@ -12,6 +12,7 @@ from mire.errors import InputError, shown
 
 Instant = NewType("Instant", str)
 
+_OFFSET = len("+00:00")
 _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z")
 
 
@@ -38,5 +39,5 @@ def datetime_of(instant: Instant) -> datetime:
 
 def instant_of(moment: datetime) -> Instant:
     """An aware datetime as an instant with milliseconds, the reference's precision."""
-    utc = moment.astimezone(UTC).replace(tzinfo=None)
-    return Instant(f"{utc.isoformat(timespec='milliseconds')}Z")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return Instant(f"{utc.isoformat(timespec='milliseconds')[:-_OFFSET]}Z")

@@ -29,9 +29,10 @@ class Changes:
     def only(self, paths: frozenset[RelPath]) -> "Changes":
         """The part about some paths."""
         return Changes(
-            upserts={rel: entry for rel, entry in self.upserts.items() if rel in paths},
+            # By the few, not through all: a push of many shards takes its part for each of them.
+            upserts={rel: self.upserts[rel] for rel in paths if rel in self.upserts},
             removals=self.removals & paths,
-            expected={rel: entry for rel, entry in self.expected.items() if rel in paths},
+            expected={rel: self.expected[rel] for rel in paths if rel in self.expected},
         )
 
 

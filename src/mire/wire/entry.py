@@ -11,7 +11,7 @@ from typing import Any, Final
 from mire.errors import FormatError, shown
 from mire.model.index import Damaged, Entry
 from mire.wire.fields import present
-from mire.wire.jsontext import decode_json, encode_compact
+from mire.wire.jsontext import decode_json, encode_compact, quoted
 
 SIZE_MAX: Final = 2**53 - 1
 """The reference reads numbers as IEEE doubles: above this they stop being exact."""
@@ -26,9 +26,20 @@ _NOTHING: Final[dict[str, Any]] = {}
 
 def encode_member(rel: str, entry: Entry) -> bytes:
     """The entry as a member of `entries`; `key` repeats the rel_path unless another one was read."""
+    if not entry.extra:
+        return _usual_member(rel, entry).encode(errors="backslashreplace")
     optional = present({"localMtime": entry.local_mtime, "sha256": entry.sha256})
     known = {"key": rel, "size": entry.size_bytes, "lastModified": entry.last_modified, **optional}
     return encode_compact(rel) + b":" + encode_compact({**known, **entry.extra})
+
+
+def _usual_member(rel: str, entry: Entry) -> str:
+    # Nearly all are like this, and there are many: putting the text together takes a tenth of encoding a dict.
+    name = quoted(rel)
+    mtime = "" if entry.local_mtime is None else f',"localMtime":{quoted(entry.local_mtime)}'
+    sha256 = "" if entry.sha256 is None else f',"sha256":{quoted(entry.sha256)}'
+    modified = quoted(entry.last_modified)
+    return f'{name}:{{"key":{name},"size":{entry.size_bytes},"lastModified":{modified}{mtime}{sha256}}}'
 
 
 def decode_member(rel: str, data: bytes, start: int = 0, end: int | None = None) -> Entry | Damaged:

@@ -8,6 +8,7 @@ Keeps: what is written is what ECMAScript's `JSON.stringify` writes: non-ASCII r
 import json
 import re
 from collections.abc import Callable
+from json.encoder import encode_basestring
 from math import isinf
 from typing import Any, Final
 
@@ -23,6 +24,11 @@ _TOKEN: Final = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")|[ \t\n\r]+')
 def encode_compact(value: object) -> bytes:
     """Without any white space."""
     return _encode(_COMPACT, value)
+
+
+def quoted(text: str) -> str:
+    """A text as a string of JSON, for who puts a document together by hand; lone surrogates are still in it."""
+    return encode_basestring(text)
 
 
 def encode_indented(value: object) -> bytes:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from mire import errors
-from mire.edge import files, pool
+from mire.edge import pool
+from mire.edge.boundary import Boundary
 from mire.edge.files import Written
 from mire.edge.remote import Absent, Matches, Refused, Remote, Stat, Unknown
 from mire.errors import ConflictError, FormatError, MireError, NotFoundError, RemoteError, shown
@@ -59,12 +60,13 @@ def upload(frame: DataFrame, spec: StoreSpec, tier: str, writer: str, *, at_once
     def open_move() -> Callable[[_Row], _Result]:
         remote = open_spec(spec)
         _check_seen(tier)
+        boundary = Boundary(tier)
 
         def move(row: _Row) -> _Result:
             rel, replaced = RelPath(row["rel"]), entry_in(row)
             path = os.path.join(tier, rel)
             try:
-                files.check_inside(path, tier)
+                boundary.check(path)
             except MireError as error:
                 return _failed(rel, error)
             before = replaced if isinstance(replaced, Entry) else None
