@@ -1,5 +1,6 @@
 """From any store to any store: everything arrives, verified, and counts only then."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,20 @@ def test_migrate_on_the_command_line(
     assert (code, err) == (0, "")
     assert "copied         8" in out
     assert "everything is there, and counts" in out
+
+
+def test_what_strayed_from_a_tenant_stays_behind(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """An index that lists somebody else's path is not followed into that part; the numbers of the dry run agree."""
+    fill(synced(index="dual"))
+    one, two, stray = tmp_path / "remote", tmp_path / "two", "team/data/echo/e/note/1/raw"
+    monolith = json.loads((one / ".datastore-index.json").read_text())
+    monolith["entries"][stray] = monolith["entries"]["data/echo/e/note/1/raw"]
+    (one / ".datastore-index.json").write_text(json.dumps(monolith))
+    (one / stray).parent.mkdir(parents=True)
+    (one / stray).write_text("hello")
+    two.mkdir()
+    planned = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=True)
+    done = move(spark, f"cached:{one}", f"cached:{two}", tmp_path)
+    assert done.left_out == planned.left_out == (stray,)
+    assert (planned.objects, planned.size_bytes) == (done.objects, done.size_bytes)
+    assert not (two / "team").exists()

@@ -2,7 +2,8 @@
 
 Owns: how an address becomes a store that can be read, or one that can be written.
 Must not know: what is moved.
-Keeps: a store is written only after the doctor proved it; no settings of any repository are touched.
+Keeps: a store is written only after the doctor proved it, and a source cannot be; no settings of any repository are
+touched.
 """
 
 import os
@@ -37,7 +38,7 @@ def open_source(url: str, *, namespace: str, repo_dir: str) -> Side:
     config = _config(url, namespace, repo_dir, "SRC")
     if isinstance(config.target, Filesystem) and not os.path.isdir(config.target.path):
         raise NotFoundError(f"SRC {shown(url)} is not there: mount it, or name another directory", kind="no_store")
-    return Side(name=_name(url, namespace), spec=spec_at(config, repo_dir=repo_dir))
+    return Side(name=_name(url, namespace), spec=spec_at(config, repo_dir=repo_dir).to_read())
 
 
 def open_target(url: str, *, namespace: str, index: str, repo_dir: str) -> Side:

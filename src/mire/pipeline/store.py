@@ -2,7 +2,8 @@
 
 Owns: `StoreSpec`, and the remotes this process has open because a task asked for them.
 Must not know: what a task does with a store.
-Keeps: no secret travels: credentials come from the provider's own chain, wherever the task runs.
+Keeps: no secret travels: credentials come from the provider's own chain, wherever the task runs. A task reaches the
+part of the store that its spec names, and nothing else; what it was given to read it cannot write.
 """
 
 import os
@@ -16,8 +17,9 @@ from mire.edge.retrying import Retrying
 from mire.errors import RemoteError, shown
 from mire.flow.backend import find_backend, settings_of
 from mire.flow.datastore import Datastore
+from mire.flow.fence import fenced_for_job
 from mire.model.config import Config, Filesystem
-from mire.model.names import SOLO, Namespace
+from mire.model.names import DATASTORE_SUBDIRS, SOLO, Namespace
 
 _guard = threading.Lock()
 _open: dict["StoreSpec", Remote] = {}
@@ -30,6 +32,9 @@ class StoreSpec:
     type: str
     settings: object
     namespace: Namespace = SOLO
+    own: tuple[str, ...] = DATASTORE_SUBDIRS
+    """Directories at the root that are no namespaces, whatever they look like."""
+    is_read_only: bool = False
 
     @property
     def is_directory(self) -> bool:
@@ -37,8 +42,12 @@ class StoreSpec:
         return isinstance(self.settings, str)
 
     def within(self, namespace: Namespace) -> "StoreSpec":
-        """Another namespace of the same store."""
-        return replace(self, namespace=namespace)
+        """A namespace of the same store: another one than ours is there to be read."""
+        return self if namespace == self.namespace else replace(self, namespace=namespace, is_read_only=True)
+
+    def to_read(self) -> "StoreSpec":
+        """The same part, for who only reads."""
+        return replace(self, is_read_only=True)
 
 
 def spec_of(ds: Datastore) -> StoreSpec:
@@ -49,11 +58,14 @@ def spec_of(ds: Datastore) -> StoreSpec:
 def spec_at(config: Config, *, repo_dir: str) -> StoreSpec:
     """The store that a configuration names; nothing is asked of it."""
     target = config.target
+    settings: object
     if isinstance(target, Filesystem):
-        return StoreSpec(type="filesystem", settings=os.path.realpath(target.path), namespace=config.namespace)
-    one = find_backend(target.type, origin=config.origin)
-    settings = settings_of(one, target, repo_dir=repo_dir, origin=config.origin, timeout_ms=config.sync_timeout_ms)
-    return StoreSpec(type=one.schema.type, settings=settings, namespace=config.namespace)
+        kind, settings = "filesystem", os.path.realpath(target.path)
+    else:
+        one = find_backend(target.type, origin=config.origin)
+        kind = one.schema.type
+        settings = settings_of(one, target, repo_dir=repo_dir, origin=config.origin, timeout_ms=config.sync_timeout_ms)
+    return StoreSpec(type=kind, settings=settings, namespace=config.namespace, own=config.directories)
 
 
 def open_spec(spec: StoreSpec) -> Remote:
@@ -79,5 +91,5 @@ def _opened(spec: StoreSpec) -> Remote:
         inside = objectstore.open_local(spec.settings)
     else:
         inside = find_backend(spec.type, origin="the job").backend.open(spec.settings)
-    remote = Retrying(inside)
+    remote = Retrying(fenced_for_job(inside, spec.namespace, spec.own, is_read_only=spec.is_read_only))
     return Prefixed(remote, spec.namespace) if spec.namespace else remote

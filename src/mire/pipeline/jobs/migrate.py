@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import clock, files
@@ -35,7 +35,7 @@ from mire.pipeline.view import IndexView, check_understood, look_at_index
 from mire.plan.commit import Changes
 from mire.plan.threeway import Value, value_of
 from mire.wire.partition import partition_of
-from mire.wire.relpath import check_rel, is_temporary
+from mire.wire.relpath import check_rel, is_temporary, tenant_of
 
 _ROUNDS: Final = 3
 """Times what was published at the source meanwhile is brought, too."""
@@ -55,13 +55,13 @@ class Moved:
     there: int
     """Objects that were in the target already: left by a run that died, and verified."""
     left_out: tuple[str, ...] = ()
-    """Paths that no index can list."""
+    """Paths that no index can list, or that are in the part of somebody else."""
     is_dry_run: bool = False
 
 
 def migrate_store(spark: SparkSession, source: Side, target: Side, *, dry_run: bool = False) -> Moved:
     """Copy everything, then show it: an index is committed once, a directory gets its name last."""
-    if source.spec == target.spec:
+    if source.spec == target.spec.to_read():
         raise InputError(f"SRC and DST are the same store, {shown(source.name)}: name two")
     with spark_errors("the migration"):
         if target.ds is not None:
@@ -122,7 +122,8 @@ def _planned(spark: SparkSession, source: Side, target: Side) -> Moved:
         else scan(spark, target.spec, cores=cores_of(spark)).select("rel", F.col("size_bytes").alias("there"))
     )
     row = (
-        entries.join(there, "rel", "left")
+        entries.where(_listable("rel"))
+        .join(there, "rel", "left")
         .agg(
             F.count("rel").alias("objects"),
             F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("size"),
@@ -204,11 +205,17 @@ def _source_entries(spark: SparkSession, spec: StoreSpec) -> tuple[DataFrame, In
 
 
 def _is_listable(rel: str) -> bool:
-    return partition_of(rel) is not None and check_rel(rel) is None and not is_temporary(rel)
+    # What looks like a tenant's is a stray here: copied to a root it would be in that tenant's part.
+    is_ours = partition_of(rel) is not None and tenant_of(rel) is None
+    return is_ours and check_rel(rel) is None and not is_temporary(rel)
+
+
+def _listable(column: str) -> Column:
+    return F.udf(_is_listable, "boolean", useArrow=True)(column)
 
 
 def _left_out(entries: DataFrame) -> tuple[str, ...]:
-    rels = entries.select("rel").where(~F.udf(_is_listable, "boolean", useArrow=True)("rel"))
+    rels = entries.select("rel").where(~_listable("rel"))
     return tuple(sorted(row["rel"] for row in rels.limit(20).collect()))
 
 

@@ -21,7 +21,7 @@ from mire.pipeline.source.piece import Piece
 from mire.wire.indextext import IndexText
 from mire.wire.monolith import decode_monolith
 from mire.wire.partition import partition_of
-from mire.wire.relpath import check_rel, is_internal
+from mire.wire.relpath import check_rel, is_internal, tenant_of
 from mire.wire.shard import decode_shard, shard_of
 
 Found = tuple[str, str | None, Entry | Damaged]
@@ -109,7 +109,7 @@ class Share:
         for prefix, is_level in self.piece.prefixes:
             found = iter(self.remote.list_level(prefix).objects) if is_level else self.remote.list(prefix)
             for stat in found:
-                if stat.key.endswith(ends):
+                if stat.key.endswith(ends) and tenant_of(stat.key) is None:
                     yield stat.key, None, stat
 
     def _whole(self) -> IndexText:

@@ -44,7 +44,8 @@ def plan_pieces(remote: Remote, *, wanted: int, is_solo: bool) -> list[tuple[str
             asked += 1
             level = remote.list_level(prefix).prefixes if asked <= _LEVELS_MAX else ()
             done.append((prefix, bool(level)))
-            deeper += level
+            # What looks like a tenant's is no row in any case (below): it is not asked for, either.
+            deeper += [each for each in level if tenant_of(each) is None]
         left = deeper
     return [*done, *((prefix, False) for prefix in left)]
 
