@@ -113,11 +113,15 @@ def test_attributes_as_variant(spark: Any, synced: Callable[..., mire.Store], tm
 
 
 def test_namespaces_are_read_together(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
-    """Several namespaces of a store are one table, told apart by a column; without any, none of theirs is read."""
+    """Several namespaces of a store, or all, are one table, told apart by a column."""
     for name in ("red", "blue"):
         synced(name, namespace=name).model("echo", name).put("note", "hello")
-    frame = read(spark, path=tmp_path / "remote", namespaces="red,blue")
-    assert {(row.namespace, row.model_id) for row in frame.collect()} == {("red", "red"), ("blue", "blue")}
+    for asked in (
+        {"path": tmp_path / "remote", "namespaces": "red,blue"},
+        {"repo": tmp_path / "red", "namespaces": "*"},
+    ):
+        frame = read(spark, **asked)
+        assert {(row.namespace, row.model_id) for row in frame.collect()} == {("red", "red"), ("blue", "blue")}
     files = read(spark, path=tmp_path / "remote", namespace="blue", table="files").collect()
     assert {row.path.rpartition("/")[2] for row in files} == {"raw", "metadata.yaml", "latest", ".catalog-export.json"}
 

@@ -20,6 +20,7 @@ from mire.wire.layout import DATA, OUTPUTS, RUNS
 from mire.wire.partition import JOINT
 
 TABLES: Final = ("artifacts", "versions", "files", "runs", "outputs")
+EVERY: Final = "*"
 MODES: Final = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 _MOST: Final = 2**31 - 1
 _WHAT: Final = "option of format 'mire'"
@@ -33,7 +34,7 @@ SCHEMA: Final = Schema(
         Option(name="path", meaning="the store: a directory, file:///…, s3://…, gs://… or @scope/type:{json}"),
         Option(name="repo", meaning="a repository, whose settings name the store"),
         Option(name="namespace", meaning="the namespace to read or write; that of the repository unless given"),
-        Option(name="namespaces", meaning="several namespaces to read, with commas between them"),
+        Option(name="namespaces", meaning="several namespaces to read, with commas between them; * is every one"),
         Option(name="table", meaning="what to read", shape=Choice(words=TABLES), default="artifacts"),
         Option(name="models", meaning="TYPE/ID or TYPE/*, with commas between them, or a JSON list"),
         Option(name="latestOnly", meaning="only the latest version of each name", shape=Flag(), default=False),
@@ -81,7 +82,8 @@ class SourceOptions:
     path: str | None
     repo: str | None
     namespaces: tuple[Namespace, ...]
-    """Empty: the one that the repository names, or none."""
+    """Empty: the one that the repository names, or none; unless all are wanted."""
+    is_every_namespace: bool
     table: str
     models: tuple[Wish, ...]
     is_latest_only: bool
@@ -110,10 +112,14 @@ def parse_source_options(given: Mapping[str, str]) -> SourceOptions:
     if checked["namespace"] is not None and checked["namespaces"] is not None:
         raise ConfigError(f"{_WHAT}: give 'namespace' or 'namespaces', not both")
     spaces = _items("namespaces", checked["namespaces"] or checked["namespace"])
+    is_every = spaces == [EVERY]
+    if EVERY in spaces and not is_every:
+        raise ConfigError(f"{_WHAT}: '{EVERY}' is every namespace, so it stands alone: {shown(', '.join(spaces))}")
     return SourceOptions(
         path=checked["path"],
         repo=checked["repo"],
-        namespaces=tuple(dict.fromkeys(parse_namespace(each) for each in spaces)),
+        namespaces=() if is_every else tuple(dict.fromkeys(parse_namespace(each) for each in spaces)),
+        is_every_namespace=is_every,
         table=checked["table"],
         models=tuple(_wish(each) for each in _items("models", checked["models"])),
         is_latest_only=checked["latestOnly"],

@@ -6,6 +6,7 @@ Keeps: asking for a store that is not there is an error on the driver, before an
 """
 
 import os
+from collections.abc import Collection
 from urllib.parse import quote
 
 from mire.edge import process
@@ -13,7 +14,8 @@ from mire.edge.remote import Remote
 from mire.errors import NotFoundError, RemoteError, shown
 from mire.flow.datastore import locate
 from mire.model.config import Config
-from mire.model.names import SOLO
+from mire.model.names import SOLO, Namespace
+from mire.pipeline.spaces import namespaces_in
 from mire.pipeline.store import StoreSpec, open_spec, spec_at
 from mire.plan.address import parse_target
 from mire.plan.source import SourceOptions
@@ -41,13 +43,24 @@ def config_of(options: SourceOptions) -> tuple[Config, str]:
     return Config(target=target, origin=ORIGIN), here
 
 
-def specs_of(options: SourceOptions) -> tuple[StoreSpec, ...]:
-    """The namespaces to work on, as tasks can take them along."""
+def spec_for(options: SourceOptions) -> StoreSpec:
+    """The store, and the namespace of it that the settings name."""
     config, repo_dir = config_of(options)
-    spec = spec_at(config, repo_dir=repo_dir)
-    if not options.namespaces:
-        return (spec,)
-    return tuple(spec.within(each) for each in options.namespaces)
+    return spec_at(config, repo_dir=repo_dir)
+
+
+def specs_of(options: SourceOptions, known: Collection[Namespace] = ()) -> tuple[StoreSpec, ...]:
+    """The namespaces to read, as tasks can take them along; `known` ones are not asked for again."""
+    spec = spec_for(options).to_read()
+    if options.is_every_namespace:
+        spaces = namespaces_in(spec, known)
+        if not spaces:
+            raise NotFoundError(
+                f"the store {shown(options.path or options.repo)} has no namespace: leave the option 'namespaces' out",
+                kind="no_namespace",
+            )
+        return tuple(spec.within(each) for each in spaces)
+    return tuple(spec.within(each) for each in options.namespaces) or (spec,)
 
 
 def open_checked(spec: StoreSpec) -> Remote:

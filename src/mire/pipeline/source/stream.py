@@ -6,6 +6,7 @@ Keeps: every version is in exactly one batch, and a batch that is read again is 
 offset is as small for a million names as for one.
 """
 
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,10 +22,11 @@ from pyspark.sql.types import StructType
 
 from mire.edge import clock
 from mire.errors import FormatError, InputError
+from mire.model.names import Namespace
 from mire.pipeline.release import check_release, this_release
 from mire.pipeline.source.ledger import Batch, Ledger, Seen, open_location
 from mire.pipeline.source.piece import Piece, plan_names
-from mire.pipeline.source.place import has_plain_data, open_checked, specs_of
+from mire.pipeline.source.place import has_plain_data, open_checked, spec_for, specs_of
 from mire.pipeline.source.reader import request_of
 from mire.pipeline.source.rows import rows_of
 from mire.pipeline.source.table import columns_of
@@ -96,7 +98,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The pieces of the batches between two offsets, from the record."""
         ledger = Ledger(open_location(self._options.state_location), end["stream"])
         first = start["batch"] + 1 if start["stream"] == end["stream"] else 1
-        specs = {str(spec.namespace): spec for spec in specs_of(self._options)}
+        store = spec_for(self._options).to_read()
         names: dict[str, list[tuple[Any, ...]]] = {}
         for number in range(first, end["batch"] + 1):
             batch = ledger.load_batch(number)
@@ -106,8 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 names.setdefault(space, []).append((None, partition, why))
         pieces: list[InputPartition] = []
         for space, found in names.items():
-            if space in specs:
-                pieces += plan_names(specs[space], found, tasks_max=self._options.partitions)
+            pieces += plan_names(store.within(Namespace(space)), found, tasks_max=self._options.partitions)
         return pieces
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
@@ -122,9 +123,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed = end["batch"]
 
     def _look(self) -> list[Watch]:
-        if self._watches is None:
-            request = request_of(self._options, self._columns)
-            self._watches = [Watch(spec, open_checked(spec), request.takes) for spec in specs_of(self._options)]
+        if self._watches is None or self._options.is_every_namespace:
+            self._watches = [*(self._watches or ()), *self._new_watches(self._watches or ())]
         for watch in self._watches:
             watch.look()
             if not watch.has_index and has_plain_data(watch.spec):
@@ -134,6 +134,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     kind="no_index",
                 )
         return self._watches
+
+    def _new_watches(self, known: Collection[Watch]) -> list[Watch]:
+        """Watches of the namespaces that have none: those that were named, or that came since."""
+        request, spaces = request_of(self._options, self._columns), {watch.spec.namespace for watch in known}
+        specs = [spec for spec in specs_of(self._options, spaces) if spec.namespace not in spaces]
+        return [Watch(spec, open_checked(spec), request.takes) for spec in specs]
 
     def _catch_up(self, start: dict[str, Any]) -> None:
         """Know what was read up to an offset: from memory, or from the record."""

@@ -21,13 +21,13 @@ from mire.flow.place import META, MONOLITH
 from mire.model.config import SYNC_TIMEOUT_S_MAX, Config, Filesystem
 from mire.pipeline.source.place import config_of
 from mire.plan.address import cached
-from mire.plan.source import SourceOptions
+from mire.plan.source import EVERY, SourceOptions
 
 
 def check_target(options: SourceOptions) -> Config:
     """The settings of the store to write to."""
     config, _ = config_of(options)
-    asked = options.namespaces or (config.namespace,)
+    asked = (EVERY,) if options.is_every_namespace else options.namespaces or (config.namespace,)
     if asked != (config.namespace,):
         raise InputError(
             f"a write goes to the namespace of a repository ({config.namespace or 'none'} here), not to"

@@ -26,7 +26,7 @@ from mire.model.artifact import Metadata, ModelRef, Owner, parse_owner
 from mire.model.names import DataName, ModelId, ModelType
 from mire.pipeline.release import check_release, this_release
 from mire.pipeline.source.draft import DRAFTS, check_columns, drafts_of, policy_of
-from mire.pipeline.source.place import open_checked, specs_of
+from mire.pipeline.source.place import open_checked, spec_for
 from mire.pipeline.source.staging import Staged, bring, clear, stage, staged_batches
 from mire.pipeline.source.target import check_target, open_target
 from mire.plan.source import SourceOptions
@@ -47,7 +47,7 @@ class Writer(DataSourceArrowWriter):
         check_target(options)
         self._options = options
         self._schema = schema
-        self._spec = specs_of(options)[0]
+        self._spec = spec_for(options)
         self._job = clock.new_uuid()
         self._driver = this_release()
         open_checked(self._spec)
