@@ -22,27 +22,44 @@ def command() -> None:
 
 @command.command("rebuild")
 @click.option("--pipeline", is_flag=True, help="Read the versions on Spark.")
+@click.option(
+    "--all-namespaces", "is_all", is_flag=True, help="With --pipeline: also the rows of every other namespace."
+)
 @spark_options
 @common_options
-def rebuild(pipeline: bool, master: str | None) -> None:
-    """Throw the catalog away and read every version again."""
-    from mire.flow.catalog import rebuild as rebuild_it
+def rebuild(pipeline: bool, is_all: bool, master: str | None) -> None:
+    """Throw the catalog away and read every version again.
 
+    With --all-namespaces the metadata of every other namespace of the store is read, too, whether it publishes its
+    catalog or not: 'mire query --all-namespaces' answers from it. What is damaged there is told. A namespace that
+    cannot be read keeps the rows that were known of it (exit 5).
+    """
+    from mire.flow.catalog import rebuild as rebuild_it
+    from mire.flow.imports import GOOD
+
+    others = None
     if pipeline:
         from mire.cli.sparked import open_spark
 
         ds = open_datastore()
         with open_spark(master) as spark:
             from mire.pipeline.jobs.catalog import rebuild_catalog
+            from mire.pipeline.jobs.others import rebuild_others
 
             done = rebuild_catalog(spark, ds, progress=progress)
-    elif master is not None:
-        raise click.UsageError("--master goes with --pipeline.")
+            others = rebuild_others(spark, ds, progress=progress) if is_all else None
+    elif master is not None or is_all:
+        raise click.UsageError(f"{'--all-namespaces' if is_all else '--master'} goes with --pipeline.")
     else:
         done = rebuild_it(open_datastore(), workers=os.cpu_count() or 1, progress=progress)
-    document = {"names": done.names, "versions": done.read, "errors": done.errors}
-    lines = [f"{done.read} versions of {done.names} names", *(f"damaged: {plain(error)}" for error in done.errors)]
-    emit("catalog.rebuild", document, "\n".join(lines))
+    read = [] if others is None else others.namespaces
+    errors = done.errors if others is None else [*done.errors, *others.errors]
+    document: dict[str, object] = {"names": done.names, "versions": done.read, "errors": errors}
+    if others is not None:
+        document |= _imported_document(read)
+    lines = [f"{done.read} versions of {done.names} names", *(f"damaged: {plain(error)}" for error in errors)]
+    emit("catalog.rebuild", document, lambda: "\n".join([*lines, *([] if others is None else [_imported(read)])]))
+    _leave(read, GOOD)
 
 
 @command.command("check")
@@ -136,7 +153,13 @@ def pull(namespaces: str | None, is_all: bool) -> None:
     ds = open_datastore()
     chosen = others_of(ds) if namespaces is None else check_others(ds, namespaces.split(","))
     done = import_catalogs(ds, chosen)
-    document = {
+    emit("catalog.pull", _imported_document(done), lambda: _imported(done))
+    # Who asks for all of them knows that not everybody publishes.
+    _leave(done, (*GOOD, "missing") if is_all else GOOD)
+
+
+def _imported_document(done: "list[Imported]") -> dict[str, object]:
+    return {
         "namespaces": [
             {
                 "namespace": each.namespace,
@@ -149,9 +172,9 @@ def pull(namespaces: str | None, is_all: bool) -> None:
         ],
         "totalRows": sum(each.rows for each in done),
     }
-    emit("catalog.pull", document, lambda: _imported(done))
-    # Who asks for all of them knows that not everybody publishes.
-    fine = (*GOOD, "missing") if is_all else GOOD
+
+
+def _leave(done: "list[Imported]", fine: tuple[str, ...]) -> None:
     if any(each.outcome not in fine for each in done):
         raise click.exceptions.Exit(_NOT_IMPORTED)
 

@@ -1,4 +1,4 @@
-"""Rows of other namespaces, imported from what they publish, in a catalog of their own beside ours.
+"""Rows of other namespaces, imported from what they publish or read from their metadata, in a catalog beside ours.
 
 Owns: what is known of whom, and since when; the outcome for each namespace that is asked.
 Must not know: queries, content.
@@ -9,7 +9,7 @@ nothing, and never keeps another namespace from being imported.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -25,7 +25,7 @@ from mire.flow.keep import store_name, sweep_content
 from mire.flow.registry import top_names
 from mire.flow.within import within_timeout
 from mire.model.names import PRIVATE_PREFIX, SOLO, Namespace, parse_namespace
-from mire.model.row import COLUMNS, RowValues
+from mire.model.row import COLUMNS, NAMES, RowValues
 from mire.wire.export import EXPORT, decode_export, export_key, import_row
 from mire.wire.layout import DATA
 
@@ -55,6 +55,7 @@ class Known:
     namespace: Namespace
     rows: int
     fingerprint: str
+    """Of the published catalog the rows come from; empty when they were read from metadata."""
     pulled_ms: float
 
 
@@ -120,11 +121,29 @@ def import_catalogs(ds: Datastore, namespaces: Sequence[Namespace]) -> list[Impo
     if ds.lifecycle is not None:
         ds.lifecycle.gate()  # a newer format must not even be read; one that must not be written may be
     view = foreign_view(within_timeout(ds))
+    with _open_to_write(ds) as catalog:
+        known = _all_known(catalog)
+        return [_import(ds, view, catalog, namespace, known.get(namespace)) for namespace in namespaces]
+
+
+def replace_imports(
+    ds: Datastore, namespace: Namespace, rows: Sequence[RowValues], *, keeps: Callable[[RowValues], bool]
+) -> int:
+    """Let these be the rows of a namespace, read from its metadata, and of the known ones those that `keeps` says."""
+    with _open_to_write(ds) as catalog:
+        known = catalog.rows(f"SELECT {','.join(NAMES)} FROM version WHERE namespace=?", (namespace,))  # noqa: S608
+        found = {row[:5]: row for row in (*(row for row in known if keeps(row)), *rows)}
+        _replace(catalog, namespace, list(found.values()), "")
+    sweep_content(ds, namespace, found.values())
+    return len(found)
+
+
+@contextmanager
+def _open_to_write(ds: Datastore) -> Iterator[CatalogFile]:
     with open_imports(ds) as catalog:
         if catalog.is_in_memory:
             raise RemoteError(f"{shown(imports_path(ds))} cannot be written: nothing can be imported", kind="io")
-        known = _all_known(catalog)
-        return [_import(ds, view, catalog, namespace, known.get(namespace)) for namespace in namespaces]
+        yield catalog
 
 
 def forget_imports(ds: Datastore, namespaces: Sequence[Namespace]) -> int:
@@ -142,7 +161,7 @@ def _import(
 ) -> Imported:
     before = 0 if known is None else known.rows
     try:
-        if known is None:
+        if known is None or not known.fingerprint:
             body = view.get(namespace, EXPORT)
         else:
             changed = view.get_if_changed(namespace, EXPORT, known.fingerprint)
@@ -157,13 +176,14 @@ def _import(
         sweep_content(ds, namespace, ())
         return Imported(namespace=namespace, outcome="missing", rows=0, message="it publishes no catalog")
     except MireError as error:
-        return Imported(namespace=namespace, outcome=_outcome_of(error), rows=before, message=error.message)
+        return Imported(namespace=namespace, outcome=outcome_of(error), rows=before, message=error.message)
     _replace(catalog, namespace, rows, body.stat.fingerprint)
     sweep_content(ds, namespace, rows)
     return Imported(namespace=namespace, outcome="imported", rows=len(rows), refused=refused, message=why)
 
 
-def _outcome_of(error: MireError) -> Outcome:
+def outcome_of(error: MireError) -> Outcome:
+    """What a failure to read a namespace comes to."""
     if isinstance(error, DeniedError):
         return "denied"
     return "damaged" if isinstance(error, FormatError) else "unreachable"

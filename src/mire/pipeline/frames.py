@@ -108,6 +108,21 @@ MOVED: Final = pa.schema(
 SCANS: Final = pa.schema([("scans", pa.binary())])
 """What looks into names gave, for the catalog: pickled, from one process of ours to another."""
 
+SHOWN: Final = pa.schema(
+    [
+        ("namespace", _TEXT),
+        ("model_type", _TEXT),
+        ("model_id", _TEXT),
+        ("name", _TEXT),
+        ("version", pa.int64()),
+        ("values", pa.binary()),
+        ("error", _TEXT),
+        ("fault", _TEXT),
+    ]
+)
+"""Versions of other namespaces for the catalog: its values, pickled by a task of ours; what is damaged; or, with the
+class of the error, why the store could not be read."""
+
 RETENTION: Final = pa.schema(
     [
         ("model_type", _TEXT),
