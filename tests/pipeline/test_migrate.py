@@ -11,7 +11,8 @@ import mire
 from mire.edge.objectstore import open_local
 from mire.edge.prefixed import Prefixed
 from mire.errors import ConflictError, FormatError, InputError, NotFoundError
-from mire.pipeline.jobs.migrate import Moved, migrate_store
+from mire.pipeline.jobs.migrate import migrate_store
+from mire.pipeline.rounds import Moved
 from mire.pipeline.sides import open_source, open_target
 from mire.wire.relpath import is_internal
 from sync_world import committed

@@ -9,7 +9,7 @@ from mire.cli.face import common_options, emit, facts, plain, size_text
 from mire.cli.sparked import open_spark, spark_options
 
 if TYPE_CHECKING:
-    from mire.pipeline.jobs.migrate import Moved
+    from mire.pipeline.rounds import Moved
 
 
 @click.command("migrate", short_help="Copy a store into another, verified by hash.")

@@ -133,7 +133,7 @@ def _fetched(
     carried = None if carrier is None else carrier.fetch(place, wanted, directory)
     if carried is None:
         fetch = partial(_fetch_one, place, wanted, directory)
-        gathered = are_short(entry.size_bytes for entry in wanted.values())
+        gathered = are_short(sum(entry.size_bytes for entry in wanted.values()), len(wanted))
         carried = pool.run(fetch, wanted, at_once=place.ds.sync.pull_concurrency, gathered=gathered)
     return ((by_rel[rel], result) for rel, result in carried)
 

@@ -28,11 +28,16 @@ class Carrier(Protocol):
     """How many files a pull hands over at a time."""
 
     def send(
-        self, place: "Place", replaced: Mapping[RelPath, Entry | None], known: Mapping[RelPath, Unpublished]
+        self,
+        place: "Place",
+        replaced: Mapping[RelPath, Entry | None],
+        known: Mapping[RelPath, Unpublished],
+        *,
+        gathered: bool,
     ) -> Iterator[tuple[RelPath, Sent | MireError]] | None:
         """Store files of the cache, as `flow/send` does; None when that may as well be done here.
 
-        `known` is what we stored and did not publish.
+        `known` is what we stored and did not publish; `gathered` as in `pool.run`.
         """
 
     def fetch(

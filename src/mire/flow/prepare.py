@@ -151,7 +151,8 @@ def _planned(place: Place, done: Pushed, *, full: bool, ours: bool) -> Prepared 
 def _store(place: Place, prepared: Prepared, done: Pushed, uploads: Sequence[Local]) -> None:
     """Store what was decided to be sent, and look at what is to go."""
     replaced = {RelPath(each.rel): prepared.expected[RelPath(each.rel)] for each in uploads}
-    gathered = are_short(each.file.size_bytes for each in uploads if each.file is not None)
+    sizes = [each.file.size_bytes for each in uploads if each.file is not None]
+    gathered = are_short(sum(sizes), len(sizes))
     for rel, result in send(place, replaced, gathered=gathered):
         if isinstance(result, Sent):
             prepared.sent[rel] = result

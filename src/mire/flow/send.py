@@ -34,7 +34,7 @@ def send(
     """
     known = load_unpublished(place)
     carrier = place.ds.carrier
-    carried = None if carrier is None else carrier.send(place, replaced, known)
+    carried = None if carrier is None else carrier.send(place, replaced, known, gathered=gathered)
     if carried is not None:
         return recorded(place, carried)
 

@@ -8,7 +8,7 @@ that somebody else is about to publish is not overwritten.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -78,10 +78,9 @@ def upload(
     return Sent(entry=entry, identity=before, looked_ns=looked_ns, fingerprint=fingerprint)
 
 
-def are_short(sizes: Iterable[int]) -> bool:
-    """Whether moving files of these sizes is many short calls, for threads that stay together."""
-    known = list(sizes)
-    return sum(known) <= _SHORT_BYTES * len(known)
+def are_short(size_bytes: int, count: int) -> bool:
+    """Whether moving so many files of this size in all is many short calls, for threads that stay together."""
+    return size_bytes <= _SHORT_BYTES * count
 
 
 class _Content:

@@ -7,6 +7,7 @@ Keeps: few files are moved by this process, and no Spark is started for them, un
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -14,7 +15,7 @@ from mire.edge.files import Written
 from mire.errors import MireError
 from mire.flow.carrier import Arrived
 from mire.flow.place import Place
-from mire.flow.transfer import Sent, Unpublished
+from mire.flow.transfer import Sent, Unpublished, are_short
 from mire.model.index import Entry
 from mire.model.names import RelPath
 from mire.pipeline.store import spec_of
@@ -55,10 +56,15 @@ class SparkCarrier:
         return self._spark is not None
 
     def send(
-        self, place: Place, replaced: Mapping[RelPath, Entry | None], known: Mapping[RelPath, Unpublished]
+        self,
+        place: Place,
+        replaced: Mapping[RelPath, Entry | None],
+        known: Mapping[RelPath, Unpublished],
+        *,
+        gathered: bool,
     ) -> Iterator[tuple[RelPath, Sent | MireError]] | None:
         """Store files of the cache in tasks."""
-        return self._sent(place, replaced, known) if self._is_worth_it(len(replaced)) else None
+        return self._sent(place, replaced, known, gathered=gathered) if self._is_worth_it(len(replaced)) else None
 
     def fetch(
         self, place: Place, wanted: Mapping[RelPath, Entry], directory: str
@@ -75,14 +81,19 @@ class SparkCarrier:
         return self._spark
 
     def _sent(
-        self, place: Place, replaced: Mapping[RelPath, Entry | None], known: Mapping[RelPath, Unpublished]
+        self,
+        place: Place,
+        replaced: Mapping[RelPath, Entry | None],
+        known: Mapping[RelPath, Unpublished],
+        *,
+        gathered: bool,
     ) -> Iterator[tuple[RelPath, Sent | MireError]]:
         from mire.pipeline.stages.transfer import error_in, sent_in, upload  # noqa: PLC0415 - with Spark only
 
         spec, ds, writer = spec_of(place.ds), place.ds, place.state.epoch
 
         def stored(frame: "DataFrame", at_once: int) -> "DataFrame":
-            return upload(frame, spec, ds.tier, writer, at_once=at_once)
+            return upload(frame, spec, ds.tier, writer, at_once=at_once, gathered=gathered)
 
         # What replaces an object goes last, right before the commit: until then the index describes other bytes.
         for some in ({rel: None for rel, entry in replaced.items() if entry is None}, _described(replaced)):
@@ -95,9 +106,10 @@ class SparkCarrier:
         from mire.pipeline.stages.transfer import download, error_in  # noqa: PLC0415 - with Spark only
 
         spec = spec_of(place.ds)
+        gathered = are_short(sum(entry.size_bytes for entry in wanted.values()), len(wanted))
 
         def brought(frame: "DataFrame", at_once: int) -> "DataFrame":
-            return download(frame, spec, directory, at_once=at_once)
+            return download(frame, spec, directory, at_once=at_once, gathered=gathered)
 
         for row in self._moved(wanted, brought, place.ds.sync.pull_concurrency, {}):
             came = row["temporary"], Written(size_bytes=row["size_bytes"], sha256=row["sha256"])
@@ -118,13 +130,16 @@ class SparkCarrier:
         from mire.pipeline.jobs.cores import cores_of  # noqa: PLC0415
         from mire.pipeline.stages.transfer import groups_for  # noqa: PLC0415
 
-        rows = (_row(rel, entry, known.get(rel)) for rel, entry in entries.items())
         cores = cores_of(spark)
-        frame = frame_of(spark, rows, TO_MOVE).repartition(groups_for(len(entries), cores))
         at_once = max(_AT_ONCE_LEAST, concurrency // cores)
-        with spark_errors("moving the files"):
-            table = move(frame, at_once).toArrow()
-        yield from rows_of(table.to_batches())
+        left = iter(entries.items())
+        # Some at a time: what they became is on record before the next ones are begun.
+        while some := list(islice(left, AT_A_TIME)):
+            rows = (_row(rel, entry, known.get(rel)) for rel, entry in some)
+            with spark_errors("moving the files"):
+                frame = frame_of(spark, rows, TO_MOVE).repartition(groups_for(len(some), cores))
+                table = move(frame, at_once).toArrow()
+            yield from rows_of(table.to_batches())
 
 
 def _row(rel: RelPath, entry: Entry | None, known: Unpublished | None) -> tuple[Any, ...]:

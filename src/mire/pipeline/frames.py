@@ -84,6 +84,9 @@ FINDINGS: Final = pa.schema(
 TO_MOVE: Final = pa.schema([*ENTRIES, pa.field("known_fingerprint", _TEXT), pa.field("known_sha256", _TEXT)])
 """What is to be moved: what the index says of it, and what we stored under its path and did not publish."""
 
+TO_COPY: Final = pa.schema([*ENTRIES, pa.field("there_size", _NUMBER), pa.field("there_fingerprint", _TEXT)])
+"""What is to be copied: what the source says of it, and what is under its path in the target already."""
+
 MOVED: Final = pa.schema(
     [
         ("rel", _TEXT),
@@ -91,6 +94,7 @@ MOVED: Final = pa.schema(
         ("sha256", _TEXT),
         ("last_modified", _TEXT),
         ("local_mtime", _TEXT),
+        ("extra", _TEXT),
         ("mtime_ns", _NUMBER),
         ("ctime_ns", _NUMBER),
         ("inode", _NUMBER),

@@ -1,0 +1,112 @@
+"""Copying objects from store to store in tasks, verified by hash.
+
+Owns: what is read, what is stored, and what is found to be there already.
+Must not know: which objects are copied and why, what is committed afterwards.
+Keeps: an object in the target is replaced only as it was listed; one that is there counts only after its bytes were
+read; a copy that is made again (a retried or speculative task) ends in the same state.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
+
+from pyspark.sql import DataFrame
+
+from mire.edge.remote import Absent, Condition, Matches, Refused, Remote, Stored, Unknown
+from mire.errors import ConflictError, FormatError, NotFoundError, shown
+from mire.model.index import Entry
+from mire.pipeline.stages.shards import entry_in
+from mire.pipeline.stages.transfer import Result, Row, failed_row, moves
+from mire.pipeline.store import StoreSpec, open_spec
+
+SMALL_BYTES: Final = 4 << 20
+"""Up to here an object is copied in one piece."""
+
+Outcome = Literal["copied", "there"]
+
+
+def copy(frame: DataFrame, source: StoreSpec, target: StoreSpec, *, at_once: int, gathered: bool) -> DataFrame:
+    """Objects from one store into another; what is there already is read instead of stored."""
+
+    def open_move() -> Callable[[Row], Result]:
+        one, other = open_spec(source), open_spec(target)
+
+        def move(row: Row) -> Result:
+            entry = entry_in(row)
+            try:
+                return _copied(one, other, row, entry if isinstance(entry, Entry) else None)
+            except (NotFoundError, FormatError, ConflictError) as error:
+                return failed_row(row["rel"], error)
+
+        return move
+
+    return moves(frame, open_move, at_once=at_once, gathered=gathered)
+
+
+def _copied(one: Remote, other: Remote, row: Row, entry: Entry | None) -> Result:
+    rel = row["rel"]
+    if row["there_size"] is not None and row["there_size"] == row["size_bytes"]:
+        found = _hashed(other, rel)
+        is_known = entry is not None and entry.sha256 is not None
+        if found == (_hashed(one, rel) if entry is None or not is_known else (entry.sha256, row["size_bytes"])):
+            return _row(row, *found, "there")
+    fingerprint = row["there_fingerprint"]
+    condition = Absent() if fingerprint is None else Matches(fingerprint)
+    is_small = row["size_bytes"] <= SMALL_BYTES
+    outcome, sha256, size = (_put_small if is_small else _put_large)(one, other, rel, entry, condition)
+    match outcome:
+        case Unknown(error):
+            raise error
+        # A task that was run twice, or died: what counts is whether the bytes are there.
+        case Refused() if _hashed(other, rel) != (sha256, size):
+            raise ConflictError(f"somebody else is storing {shown(rel)} in the target: migrate into an empty store")
+        case _:
+            return _row(row, sha256, size, "copied")
+
+
+_Put = tuple[Stored | Refused | Unknown, str, int]
+
+
+def _put_small(one: Remote, other: Remote, rel: str, entry: Entry | None, condition: Condition) -> _Put:
+    data = one.get(rel).data
+    sha256 = hashlib.sha256(data).hexdigest()
+    _check_described(rel, len(data), sha256, entry)
+    return other.put_if(rel, data, condition), sha256, len(data)
+
+
+def _put_large(one: Remote, other: Remote, rel: str, entry: Entry | None, condition: Condition) -> _Put:
+    digest, size = hashlib.sha256(), 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal digest, size
+        digest, size = hashlib.sha256(), 0
+        for chunk in one.get_stream(rel).chunks:
+            digest.update(chunk)
+            size += len(chunk)
+            yield chunk
+
+    outcome = other.put_stream_if(rel, chunks, condition)
+    _check_described(rel, size, digest.hexdigest(), entry)
+    return outcome, digest.hexdigest(), size
+
+
+def _check_described(rel: str, size: int, sha256: str, entry: Entry | None) -> None:
+    if entry is not None and (size != entry.size_bytes or entry.sha256 not in (None, sha256)):
+        raise FormatError(
+            f"the object {shown(rel)} has {size} bytes with SHA-256 {sha256}, the index says {entry.size_bytes} and"
+            f" {entry.sha256}: 'mire repair' at the source first",
+            kind="mismatch",
+        )
+
+
+def _hashed(remote: Remote, rel: str) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    for chunk in remote.get_stream(rel).chunks:
+        digest.update(chunk)
+        size += len(chunk)
+    return digest.hexdigest(), size
+
+
+def _row(row: Row, sha256: str, size: int, outcome: Outcome) -> Result:
+    said = row["last_modified"], row["local_mtime"], row["extra"]
+    return (row["rel"], size, sha256, *said, *(None,) * 6, outcome, None, None, None)
