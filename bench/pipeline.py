@@ -7,6 +7,7 @@ Works in temporary directories below MIRE_BENCH_DIR and removes them. Programs r
 """
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,17 +77,52 @@ def repository(root: Path, url: str, prefix: str) -> tuple[Path, dict[str, str]]
     return repo, {**os.environ, "HOME": str(home)}
 
 
+class Load:
+    """The processor time of a command and all it starts, by program; those that end between two looks count as seen."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._seconds: dict[int, tuple[str, float]] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def end(self) -> dict[str, float]:
+        """Seconds by program."""
+        self._stop.set()
+        self._thread.join()
+        sums: dict[str, float] = {}
+        for name, seconds in self._seconds.values():
+            sums[name] = sums.get(name, 0.0) + seconds
+        return sums
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.1):
+            for directory in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    head, _, tail = (directory / "stat").read_text().rpartition(")")
+                    fields = tail.split()
+                    if int(fields[3]) == self._session:
+                        ticks = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+                        self._seconds[int(directory.name)] = (head.partition("(")[2], ticks)
+
+
 def timed(what: str, count: int, command: list[str], env: dict[str, str] | None = None) -> float:
-    """Run a command, show its rate, give its seconds."""
+    """Run a command, show its rate and whose processor time it took, give its seconds."""
     began = time.monotonic()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    if done.returncode:
-        print(f"{what}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
-    print(f"{what:34} {seconds:8.1f} s {count / seconds:9.0f} files/s {cpu:8.1f} s of processor", flush=True)
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
+        load = Load(process.pid)
+        code = process.wait()
+        seconds = time.monotonic() - began
+        cpu = load.end()
+        if code:
+            said.seek(0)
+            print(f"{what}: exit {code}: {said.read().strip()[-300:]}")
+    shares = ", ".join(
+        f"{name} {each:.0f}" for name, each in sorted(cpu.items(), key=lambda item: -item[1]) if each >= 1
+    )
+    print(f"{what:32} {seconds:7.1f} s {count / seconds:8.0f} files/s   processor s: {shares}", flush=True)
     return seconds
 
 

@@ -118,6 +118,19 @@ def test_a_store_that_fails_ends_the_push_and_keeps_the_marks(
     assert len(push(on_spark(store, spark)).uploaded) == FILES
 
 
+def test_moving_everything_is_not_bound_by_the_time_of_a_sync(
+    run: Callable[..., tuple[int, str, str]], synced: Callable[..., mire.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings' limit of a sync ends a push, not one of everything, unless it is given for it."""
+    store = synced()
+    scribble(store, "text", 3)
+    monkeypatch.setenv("SWAMP_DATASTORE_SYNC_TIMEOUT_MS", "1")
+    repo = store.datastore.repo_dir
+    code, _, err = run("push", "--repo", repo)
+    assert (code, "took longer than 0.001 s" in err) == (5, True)
+    assert run("push", "--all", "--repo", repo)[:2] == (0, "sent 3 files, removed 0\n")
+
+
 def test_bulk_commands(
     run: Callable[..., tuple[int, str, str]], synced: Callable[..., mire.Store], tmp_path: Path
 ) -> None:

@@ -38,7 +38,7 @@ def command(
     here = os.getcwd()
     one = open_source(source, namespace=from_namespace, repo_dir=here)
     other = open_target(target, namespace=to_namespace, index=index, repo_dir=here)
-    with open_spark(master) as spark:
+    with open_spark(master, is_moving=True) as spark:
         from mire.pipeline.jobs.migrate import migrate_store
 
         done = migrate_store(spark, one, other, dry_run=dry_run)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mire.cli.face import settings, show_progress
+from mire.model.config import SYNC_TIMEOUT_S_MAX
 
 if TYPE_CHECKING:
     from mire.flow.datastore import Datastore
@@ -45,21 +46,25 @@ def carried(ds: "Datastore", *, is_bulk: bool, is_forced: bool | None, master: s
     """The datastore, its files moved on Spark if that is wanted and there are enough of them."""
     if not is_bulk and (is_forced is not None or master is not None):
         raise click.UsageError("--pipeline, --no-pipeline and --master go with --all.")
+    if is_bulk and settings().sync_timeout_s is None:
+        # Moving everything takes as long as it takes; a limit for it is one that was given for it.
+        ds = replace(ds, config=replace(ds.config, sync_timeout_ms=SYNC_TIMEOUT_S_MAX * 1000))
     if not is_bulk or is_forced is False:
         yield ds
         return
     from mire.pipeline.carrier import WORTH_IT, SparkCarrier
 
-    with SparkCarrier(lambda: open_spark(master), worth_it=1 if is_forced else WORTH_IT) as carrier:
+    with SparkCarrier(lambda: open_spark(master, is_moving=True), worth_it=1 if is_forced else WORTH_IT) as carrier:
         yield replace(ds, carrier=carrier)
 
 
 @contextmanager
-def open_spark(master: str | None) -> Iterator[Any]:
-    """The session of this invocation, which shows on a terminal how far it is."""
+def open_spark(master: str | None, *, is_moving: bool = False) -> Iterator[Any]:
+    """The session of this invocation, which shows on a terminal how far it is; `is_moving`: for moving files."""
     from mire.pipeline.progress import watched
-    from mire.pipeline.session import open_session
+    from mire.pipeline.session import MOVING, open_session
 
     given = settings()
-    with open_session(master) as spark, watched(spark, lambda text: show_progress(given, text)):
+    conf = MOVING if is_moving else None
+    with open_session(master, conf=conf) as spark, watched(spark, lambda text: show_progress(given, text)):
         yield spark
