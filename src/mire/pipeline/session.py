@@ -42,8 +42,11 @@ _STARTED: Final = {
     "spark.ui.showConsoleProgress": "false",
 }
 
-MOVING: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For jobs whose work is done in Python: Java compiles quickly, not well, and leaves the processors to the tasks."""
+MOVING: Final = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""For jobs whose work is done in Python: Java compiles little, and leaves the processors to the tasks."""
 
 
 def _embedded() -> dict[str, str]:

@@ -18,11 +18,20 @@ from mire.model.index import Entry
 from mire.pipeline.stages.shards import entry_in
 from mire.pipeline.stages.transfer import Result, Row, failed_row, moves
 from mire.pipeline.store import StoreSpec, open_spec
+from mire.wire.partition import partition_of
+from mire.wire.relpath import check_rel, is_temporary, tenant_of
 
 SMALL_BYTES: Final = 4 << 20
 """Up to here an object is copied in one piece."""
 
-Outcome = Literal["copied", "there"]
+Outcome = Literal["copied", "there", "left_out"]
+
+
+def is_listable(rel: str) -> bool:
+    """Whether a store may come to have the object of a path: one that an index can list, and nobody else's."""
+    # What looks like a tenant's is a stray here: copied to a root it would be in that tenant's part.
+    is_ours = partition_of(rel) is not None and tenant_of(rel) is None
+    return is_ours and check_rel(rel) is None and not is_temporary(rel)
 
 
 def copy(frame: DataFrame, source: StoreSpec, target: StoreSpec, *, at_once: int, gathered: bool) -> DataFrame:
@@ -32,6 +41,8 @@ def copy(frame: DataFrame, source: StoreSpec, target: StoreSpec, *, at_once: int
         one, other = open_spec(source), open_spec(target)
 
         def move(row: Row) -> Result:
+            if not is_listable(row["rel"]):
+                return _row(row, None, row["size_bytes"], "left_out")
             entry = entry_in(row)
             try:
                 return _copied(one, other, row, entry if isinstance(entry, Entry) else None)
@@ -107,6 +118,6 @@ def _hashed(remote: Remote, rel: str) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _row(row: Row, sha256: str, size: int, outcome: Outcome) -> Result:
+def _row(row: Row, sha256: str | None, size: int, outcome: Outcome) -> Result:
     said = row["last_modified"], row["local_mtime"], row["extra"]
     return (row["rel"], size, sha256, *said, *(None,) * 6, outcome, None, None, None)
