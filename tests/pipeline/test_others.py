@@ -59,7 +59,12 @@ def test_rows_are_those_that_others_publish(
     assert len(published) == 6
     (remote / "blue/.catalog-export.json").unlink()
     before = snapshot(remote)
+    with open_imports(ours.datastore) as catalog:
+        catalog.run("DELETE FROM version")
+    planned = rebuild_others(spark, ours.datastore, dry_run=True)
+    assert rows_of(ours) == []
     done = rebuild_others(spark, ours.datastore)
+    assert planned == done
     assert [(each.namespace, each.outcome, each.rows) for each in done.namespaces] == [
         (BLUE, "imported", 3),
         (RED, "imported", 3),

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mire
+from mire.flow.catalog import meta_of, opened, set_meta
 from mire.flow.retain import plan_retain, retain
 from mire.model.artifact import Metadata, ModelRef, Owner
 from mire.model.hold import Holds, NameHold
@@ -117,11 +118,19 @@ def test_a_run_removes_what_the_interactive_verb_would(spark: Any, repo: Path) -
 
 
 def test_the_catalog_has_the_same_rows(spark: Any, repo: Path, run: Callable[..., tuple[int, str, str]]) -> None:
-    """A catalog whose versions were read by tasks answers as any other."""
+    """A catalog whose versions were read by tasks answers as any other; a dry run has its numbers and leaves it."""
     with mire.open(repo) as store:
         fill(store)
         before = [(each["modelId"], each["version"]) for each in store.query('modelType == "echo"')]
+        with opened(store.datastore) as catalog:
+            set_meta(catalog, "planted", "here")
+        planned = rebuild_catalog(spark, store.datastore, dry_run=True)
+        with opened(store.datastore) as catalog:
+            assert meta_of(catalog, "planted") == "here"
         done = rebuild_catalog(spark, store.datastore)
+        with opened(store.datastore) as catalog:
+            assert meta_of(catalog, "planted") is None
+        assert (planned.names, planned.read, planned.errors) == (3, 9, [])
         assert (done.names, done.read, done.errors) == (3, 9, [])
         assert [(each["modelId"], each["version"]) for each in store.query('modelType == "echo"')] == before
     code, out, _ = run("catalog", "rebuild", "--pipeline", "--repo", str(repo))

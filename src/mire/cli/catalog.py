@@ -25,9 +25,10 @@ def command() -> None:
 @click.option(
     "--all-namespaces", "is_all", is_flag=True, help="With --pipeline: also the rows of every other namespace."
 )
+@click.option("--dry-run", is_flag=True, help="Read everything, and show what would be in it; the catalog stays.")
 @spark_options
 @common_options
-def rebuild(pipeline: bool, is_all: bool, master: str | None) -> None:
+def rebuild(pipeline: bool, is_all: bool, dry_run: bool, master: str | None) -> None:
     """Throw the catalog away and read every version again.
 
     With --all-namespaces the metadata of every other namespace of the store is read, too, whether it publishes its
@@ -46,12 +47,12 @@ def rebuild(pipeline: bool, is_all: bool, master: str | None) -> None:
             from mire.pipeline.jobs.catalog import rebuild_catalog
             from mire.pipeline.jobs.others import rebuild_others
 
-            done = rebuild_catalog(spark, ds, progress=progress)
-            others = rebuild_others(spark, ds, progress=progress) if is_all else None
+            done = rebuild_catalog(spark, ds, progress=progress, dry_run=dry_run)
+            others = rebuild_others(spark, ds, progress=progress, dry_run=dry_run) if is_all else None
     elif master is not None or is_all:
         raise click.UsageError(f"{'--all-namespaces' if is_all else '--master'} goes with --pipeline.")
     else:
-        done = rebuild_it(open_datastore(), workers=os.cpu_count() or 1, progress=progress)
+        done = rebuild_it(open_datastore(), workers=os.cpu_count() or 1, progress=progress, dry_run=dry_run)
     read = [] if others is None else others.namespaces
     errors = done.errors if others is None else [*done.errors, *others.errors]
     document: dict[str, object] = {"names": done.names, "versions": done.read, "errors": errors}

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from mire.edge import clock, walk
-from mire.edge.catalog import SCHEMA, Broken, CatalogFile, SealedRow, discard, sealed
+from mire.edge.catalog import SCHEMA, Broken, CatalogFile, SealedRow, discard, open_catalog, sealed
 from mire.edge.catalogpool import close_kept, open_kept
 from mire.edge.workers import Workers
 from mire.errors import MireError
@@ -343,9 +344,21 @@ def _discard(ds: Datastore) -> None:
 
 
 def rebuild(
-    ds: Datastore, *, workers: int = 1, progress: Progress | None = None, scanner: Scanner | None = None
+    ds: Datastore,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    scanner: Scanner | None = None,
+    dry_run: bool = False,
 ) -> Refreshed:
-    """Throw the catalog away and read everything again."""
+    """Throw the catalog away and read everything again; a dry run does that with another one."""
+    if dry_run:
+        with TemporaryDirectory(prefix="mire-") as directory:
+            catalog = open_catalog(os.path.join(directory, "catalog"), COLUMNS)
+            try:
+                return refresh(ds, catalog, workers=workers, progress=progress, scanner=scanner)
+            finally:
+                catalog.close()
     _discard(ds)
     with opened(ds) as catalog:
         return refresh(ds, catalog, workers=workers, progress=progress, scanner=scanner)

@@ -127,12 +127,19 @@ def import_catalogs(ds: Datastore, namespaces: Sequence[Namespace]) -> list[Impo
 
 
 def replace_imports(
-    ds: Datastore, namespace: Namespace, rows: Sequence[RowValues], *, keeps: Callable[[RowValues], bool]
+    ds: Datastore,
+    namespace: Namespace,
+    rows: Sequence[RowValues],
+    *,
+    keeps: Callable[[RowValues], bool],
+    dry_run: bool = False,
 ) -> int:
     """Let these be the rows of a namespace, read from its metadata, and of the known ones those that `keeps` says."""
     with _open_to_write(ds) as catalog:
         known = catalog.rows(f"SELECT {','.join(NAMES)} FROM version WHERE namespace=?", (namespace,))  # noqa: S608
         found = {row[:5]: row for row in (*(row for row in known if keeps(row)), *rows)}
+        if dry_run:
+            return len(found)
         _replace(catalog, namespace, list(found.values()), "")
     sweep_content(ds, namespace, found.values())
     return len(found)

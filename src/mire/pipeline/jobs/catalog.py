@@ -28,7 +28,9 @@ _AT_A_TIME: Final = 50_000
 _NAMES_A_ROW: Final = 100
 
 
-def rebuild_catalog(spark: SparkSession, ds: Datastore, *, progress: Progress | None = None) -> Refreshed:
+def rebuild_catalog(
+    spark: SparkSession, ds: Datastore, *, progress: Progress | None = None, dry_run: bool = False
+) -> Refreshed:
     """Throw the catalog away and read everything again, in tasks; every worker must see the store's directory."""
     namespace = ds.config.namespace
 
@@ -37,7 +39,7 @@ def rebuild_catalog(spark: SparkSession, ds: Datastore, *, progress: Progress | 
             yield from _scanned(spark, root, namespace, some)
 
     with spark_errors("the rebuild of the catalog"):
-        return rebuild(ds, progress=progress, scanner=scanner)
+        return rebuild(ds, progress=progress, scanner=scanner, dry_run=dry_run)
 
 
 def _scanned(spark: SparkSession, root: str, namespace: Namespace, paths: list[str]) -> Iterator[list[NameScan]]:

@@ -70,26 +70,28 @@ class OthersRead:
     errors: list[str]
 
 
-def rebuild_others(spark: SparkSession, ds: Datastore, *, progress: Progress | None = None) -> OthersRead:
-    """Read the metadata of every other namespace, and let queries see its rows."""
+def rebuild_others(
+    spark: SparkSession, ds: Datastore, *, progress: Progress | None = None, dry_run: bool = False
+) -> OthersRead:
+    """Read the metadata of every other namespace, and let queries see its rows; a dry run only counts them."""
     if ds.lifecycle is not None:
         ds.lifecycle.gate()  # a newer format must not even be read
     done, errors, count = list[Imported](), list[str](), 0
     with spark_errors("the rebuild of the catalog"):
         for namespace, seen in _read(spark, ds):
             errors += [f"{namespace}: {error}" for error in seen.errors]
-            done.append(_imported(ds, namespace, seen))
+            done.append(_imported(ds, namespace, seen, dry_run=dry_run))
             count += done[-1].rows
             if progress is not None:
                 progress(count)
     return OthersRead(namespaces=sorted(done, key=lambda each: each.namespace), errors=errors)
 
 
-def _imported(ds: Datastore, namespace: Namespace, seen: _Seen) -> Imported:
+def _imported(ds: Datastore, namespace: Namespace, seen: _Seen, *, dry_run: bool) -> Imported:
     if seen.fault is not None:
         before = next((each.rows for each in known_imports(ds) if each.namespace == namespace), 0)
         return Imported(namespace=namespace, outcome=outcome_of(seen.fault), rows=before, message=seen.fault.message)
-    rows = replace_imports(ds, namespace, seen.rows, keeps=seen.keeps)
+    rows = replace_imports(ds, namespace, seen.rows, keeps=seen.keeps, dry_run=dry_run)
     return Imported(namespace=namespace, outcome="imported", rows=rows)
 
 
