@@ -125,6 +125,22 @@ def read_identified(path: str, *, limit: int) -> tuple[bytes, FileIdentity] | No
     return data, FileIdentity(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
+def read_open(fd: int, size: int, path: str) -> bytes:
+    """All bytes of an open file, which is closed; `size` is what it has, unless it changes meanwhile."""
+    try:
+        # One byte more than there is: a file that did not grow is read with one call.
+        pieces = [os.read(fd, size + 1)]
+        found = len(pieces[0])
+        while found != size and (more := os.read(fd, CHUNK_BYTES)):
+            pieces.append(more)
+            found += len(more)
+    except OSError as error:
+        raise error_of(error, path) from error
+    finally:
+        os.close(fd)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
 def read_marker(path: str) -> bytes | None:
     """A small text file, or the target of the symbolic link that older versions kept in its place."""
     try:

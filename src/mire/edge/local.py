@@ -10,12 +10,11 @@ No link is followed: an object is a regular file.
 import errno
 import hashlib
 import os
-import stat as mode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from mire.edge import files
+from mire.edge import files, linkless
 from mire.edge.key import check_key, check_prefix, is_key
 from mire.edge.memory import content_fingerprint_of
 from mire.edge.remote import (
@@ -55,9 +54,14 @@ class LocalRemote:
 
     def get(self, key: str) -> Body:
         """The object, all at once."""
-        with self._opened(key) as file:
-            modified_ms, data = _modified_ms(file), file.read()
-        stat = Stat(key=key, size_bytes=len(data), fingerprint=content_fingerprint_of(data), modified_ms=modified_ms)
+        fd, status, path = self._open(key)
+        data = files.read_open(fd, status.st_size, path)
+        stat = Stat(
+            key=key,
+            size_bytes=len(data),
+            fingerprint=content_fingerprint_of(data),
+            modified_ms=status.st_mtime_ns // 1_000_000,
+        )
         return Body(stat=stat, data=data)
 
     def get_if_changed(self, key: str, fingerprint: str) -> Body | None:
@@ -184,31 +188,31 @@ class LocalRemote:
         with self._temporary(lambda: (b"?",)) as (temporary, _), files.mapped(temporary):
             return os.stat(temporary).st_mtime_ns / 1e6
 
-    def _path(self, key: str) -> str:
+    def _place(self, key: str) -> str:
+        """Where an object is, or would be; what leads there was not looked at."""
         check_key(key)
-        if _is_private(key.rpartition("/")[2]):
+        if _is_private(key[key.rfind("/") + 1 :]):
             raise InputError(f"key {shown(key)} is reserved for unfinished files: choose another", key=key)
-        path = os.path.join(self._root, key)
+        return os.path.join(self._root, key)
+
+    def _path(self, key: str) -> str:
+        path = self._place(key)
         files.check_inside(path, self._root)
         return path
 
+    def _open(self, key: str) -> tuple[int, os.stat_result, str]:
+        """The file of an object, open, what is known of it, and its path."""
+        path = self._place(key)
+        found = linkless.open_regular(path, self._root)
+        if found is None:
+            raise NotFoundError(f"there is no object {shown(key)} in {self.properties.name}", key=key)
+        return *found, path
+
     @contextmanager
     def _opened(self, key: str) -> Iterator[BinaryIO]:
-        path = self._path(key)
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                raise self._missing(key) from None
-            raise files.error_of(error, path) from error
-        if not mode.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise self._missing(key)
+        fd, _, path = self._open(key)
         with files.mapped(path), open(fd, "rb") as file:
             yield file
-
-    def _missing(self, key: str) -> NotFoundError:
-        return NotFoundError(f"there is no object {shown(key)} in {self.properties.name}", key=key)
 
     def _exists(self, key: str) -> bool:
         return files.is_regular(self._path(key))
@@ -292,13 +296,10 @@ def _is_private(name: str) -> bool:
     return name.startswith(f"{PRIVATE_PREFIX}-") and name.endswith(".tmp")
 
 
-def _modified_ms(file: BinaryIO) -> int:
-    return os.fstat(file.fileno()).st_mtime_ns // 1_000_000
-
-
 def _stat_of(key: str, file: BinaryIO) -> Stat:
     digest, size = hashlib.md5(usedforsecurity=False), 0
     for chunk in files.chunks_from(file):
         digest.update(chunk)
         size += len(chunk)
-    return Stat(key=key, size_bytes=size, fingerprint=digest.hexdigest(), modified_ms=_modified_ms(file))
+    modified_ms = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+    return Stat(key=key, size_bytes=size, fingerprint=digest.hexdigest(), modified_ms=modified_ms)
