@@ -59,6 +59,22 @@ def test_agrees_on_any_changed_line(place: int, value: str) -> None:
     check("\n".join(lines) + "\n")
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.text("aT-_ '", max_size=3), st.sampled_from(["type", "true", "Null", "a" * 99, "a" * 1024])),
+            st.one_of(st.text("aZ0'~# :-", max_size=6), st.sampled_from(["'it''s'", "'a b'", "true", "word-1", "1"])),
+        ),
+        max_size=4,
+    )
+)
+def test_agrees_on_any_tags(tags: list[tuple[str, str]]) -> None:
+    """Tags in any form: plain, quoted, twice under one key, with words that are no text."""
+    head, _, rest = USUAL.partition("tags:\n")
+    lines = "".join(f"  {key}: {value}\n" for key, value in tags)
+    check(f"{head}tags:\n  type: 'x'\n{lines}{rest[rest.index('ownerDefinition:') :]}")
+
+
 @given(any_metadata())
 def test_agrees_on_what_others_write(found: Metadata) -> None:
     """The same documents from an encoder that quotes only what it must."""

@@ -45,6 +45,9 @@ _FORM = re.compile(
     r"(?:checksum: '(?P<checksum>[0-9a-f]{64})'\n)?"
 )
 
+# A line of its own: a short word, and printable characters in quotes, none of them doubled, or another word.
+_TAG = re.compile(rf"^  ((?=.{{1,99}}:){_WORD}): ('[ -&(-~]*+'|{_WORD})$", re.MULTILINE)
+
 _MEMBERS = ("tags", "id", "name", "version", "content_type", "lifetime", "count", "age", "streaming")
 _MORE_MEMBERS = ("hash", "owner_type", "owner_ref", "created_at", "size", "checksum")
 
@@ -68,7 +71,7 @@ def decode_usual(text: str) -> Metadata | None:
             lifetime=parse_lifetime(lifetime),
             version_policy=parse_version_policy(age or int(count)),
             streaming=streaming == "true",
-            tags=dict(tags),
+            tags=tags,
             owner=Owner(owner_type=owner_type, owner_ref=owner_ref, definition_hash=definition_hash),
             created_at=parse_instant(created_at),
             size_bytes=int(size),
@@ -78,10 +81,25 @@ def decode_usual(text: str) -> Metadata | None:
         return None
 
 
+def _decode_tags(text: str) -> dict[str, str] | None:
+    """The tags in their lines."""
+    found = _TAG.findall(text)
+    tags = {key: value[1:-1] if value[0] == "'" else value for key, value in found}
+    if not len(tags) == len(found) == text.count("\n") - 1:
+        # A line in another form, or a key that comes twice.
+        return _decode_any_tags(text)
+    return tags if "type" in tags else None
+
+
 @lru_cache(maxsize=1024)
-def _decode_tags(text: str) -> tuple[tuple[str, str], ...] | None:
-    """The tags in their lines; the versions of a name nearly always share them."""
+def _any_tags(text: str) -> tuple[tuple[str, str], ...] | None:
+    """The tags in lines of any plain form; the versions of a name nearly always share them."""
     tags = (decode_plain(text) or {}).get("tags")
     if not isinstance(tags, dict) or "type" not in tags or not all(type(value) is str for value in tags.values()):
         return None
     return tuple(tags.items())
+
+
+def _decode_any_tags(text: str) -> dict[str, str] | None:
+    tags = _any_tags(text)
+    return None if tags is None else dict(tags)
