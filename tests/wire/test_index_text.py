@@ -39,7 +39,7 @@ def is_flat(document: Document) -> bool:
 def test_entries_are_found_where_a_parser_finds_them(
     document: Document, pad: dict[str, str], others: list[str]
 ) -> None:
-    """Every look-up agrees with the parsed text: by search, by map, and one after the other."""
+    """Every look-up agrees with the parsed text: by name and by end, by search, by map, and one after the other."""
     data = usual(document, **pad)
     wanted = expected(document)
     searched, mapped = decode_index(data, "index"), decode_index(data, "index")
@@ -51,6 +51,9 @@ def test_entries_are_found_where_a_parser_finds_them(
     assert dict(mapped.entries()) == dict(mapped) == wanted
     assert list(mapped) == list(wanted)
     assert (len(mapped), bool(mapped)) == (len(wanted), bool(wanted))
+    for end in ("", "/", *(rel[len(rel) // 2 :] for rel in document)):
+        by_text, by_map = decode_index(data, "index").ending(end), mapped.ending(end)
+        assert list(by_text) == list(by_map) == [rel for rel in wanted if rel.endswith(end)]
 
 
 @given(documents(), PADS, st.dictionaries(rels(), entries(), max_size=4), st.lists(rels(), max_size=3), st.data())

@@ -180,6 +180,8 @@ class Only:
 
     def takes(self, key: NameKey) -> bool:
         """Whether rows of a name can be wanted."""
+        if not self.values and not self.prefixes:
+            return True
         found = {
             "namespace": key.namespace,
             "model_type": key.model.model_type,

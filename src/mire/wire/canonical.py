@@ -13,6 +13,7 @@ first. So `"REL":{"key":` behind a `{` or a `,` is the entry of REL and nothing 
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -117,6 +118,17 @@ def all_members(data: bytes, frame: Frame) -> Iterator[tuple[str, int, int]]:
     for found in form.entry.finditer(data, frame.first, frame.close):
         start, end = found.span()
         yield (_name(found[1]) if has_escapes else found[1].decode()), start, end
+
+
+def names_ending(data: bytes, frame: Frame, end: str) -> Iterator[str]:
+    """The names with an end, in order, duplicates included, of a text without escapes."""
+    return (name.decode() for name in _ending(end).findall(data, frame.first, frame.close))
+
+
+@lru_cache(maxsize=64)
+def _ending(end: str) -> re.Pattern[bytes]:
+    # Every quote begins or ends a string: behind one that ends, no object can follow what it seems to begin.
+    return re.compile(rb'"(' + _PLAIN + rb")(?<=" + re.escape(end.encode()) + rb')":\{"key":')
 
 
 def members_named(data: bytes, frame: Frame, name: str) -> Iterator[Span]:

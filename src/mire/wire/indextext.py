@@ -24,6 +24,7 @@ from mire.wire.canonical import (
     length_of,
     members_in,
     members_named,
+    names_ending,
     place_of,
     span_of,
 )
@@ -89,6 +90,12 @@ class IndexText(Mapping[str, Entry | Damaged]):
         else:
             for rel, place in self._map().items():
                 yield rel, decode_member(rel, self._data, *span_of(place))
+
+    def ending(self, end: str) -> Collection[str]:
+        """The names with an end, in order, without the map that looking them up needs."""
+        if self._places is None and self._is_usual and is_plain(self._data):
+            return dict.fromkeys(names_ending(self._data, self._frame, end)).keys()
+        return [rel for rel in self._map() if rel.endswith(end)]
 
     def with_changes(
         self, upserts: Mapping[RelPath, Entry], removals: Collection[str] = (), *, last_pulled: Instant | None = None
@@ -191,14 +198,16 @@ class IndexText(Mapping[str, Entry | Damaged]):
             self._span(rel)
 
     def _span(self, rel: str) -> Span | None:
+        if self._places is not None:
+            place = self._places.get(rel)
+            return None if place is None else span_of(place)
         if self._is_searched() and rel not in self._found and self._asked < _FEW:
             self._asked += 1
             spans = list(members_named(self._data, self._frame, rel))
             if len(spans) <= 1:
                 self._found[rel] = spans[0] if spans else None
-        found = self._found
-        if self._places is None and rel in found:
-            return found[rel]
+        if rel in self._found:
+            return self._found[rel]
         place = self._map().get(rel)
         return None if place is None else span_of(place)
 

@@ -15,7 +15,7 @@ from typing import Final
 from mire.edge.remote import Remote
 from mire.errors import FormatError, NotFoundError
 from mire.flow.scan import key_of
-from mire.model.artifact import NameState
+from mire.model.artifact import ModelRef, NameState
 from mire.model.index import Damaged, Entry
 from mire.model.names import Namespace
 from mire.model.row import NameKey
@@ -24,7 +24,7 @@ from mire.wire.latest import decode_highest, decode_latest, encode_latest
 from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA
 
 VERSION: Final = re.compile(rf"({DATA}/.+)/([1-9]\d{{0,15}})/{re.escape(METADATA)}", re.ASCII)
-VERSION_END: Final = (f"/{METADATA}",)
+VERSION_END: Final = f"/{METADATA}"
 """How the paths end that make versions."""
 
 Said = Entry | Damaged | None
@@ -50,18 +50,23 @@ class Published:
 def names_of(paths: Iterable[str], namespace: Namespace, is_wanted: Callable[[NameKey], bool]) -> list[NameSeen]:
     """The names that paths of metadata come to; those of a piece fit into memory."""
     names: dict[str, NameSeen | None] = {}
+    models: dict[str, ModelRef] = {}
     for rel in paths:
         match = VERSION.fullmatch(rel)
         if match is None:
             continue
         directory = match[1]
         if directory not in names:
-            key = key_of(directory, namespace)
+            above, _, name = directory.rpartition("/")
+            if above in models:
+                key: NameKey | None = NameKey(namespace=namespace, model=models[above], name=name)
+            elif (key := key_of(directory, namespace)) is not None:
+                models[above] = key.model
             names[directory] = NameSeen(key, directory) if key is not None and is_wanted(key) else None
-        name = names[directory]
-        if name is not None:
-            name.numbers.append(int(match[2]))
-    return [name for name in names.values() if name is not None]
+        seen = names[directory]
+        if seen is not None:
+            seen.numbers.append(int(match[2]))
+    return [seen for seen in names.values() if seen is not None]
 
 
 def published(
@@ -70,6 +75,12 @@ def published(
     """What a reader sees of a name; `is_listed` says that `find` knows what is stored, so that it need not be asked."""
     numbers = tuple(sorted(set(name.numbers)))
     state = state_of(remote, find, name.directory, numbers, is_listed=is_listed)
+    return _published(state, is_latest_only=is_latest_only)
+
+
+@lru_cache(maxsize=4096)
+def _published(state: NameState, *, is_latest_only: bool) -> Published:
+    """Worked out once for all names that are in the same state: most have one version, which is published."""
     visible = visible_numbers(state)
     latest = published_number(state) or (visible[-1] if visible else None)
     return Published(numbers=tuple(n for n in visible if not is_latest_only or n == latest), latest=latest)

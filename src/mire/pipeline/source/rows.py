@@ -6,11 +6,10 @@ Keeps: what cannot be read or understood is a row with `_error`; a store that fa
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from mire.edge import pool
 from mire.edge.remote import Remote
 from mire.errors import FormatError, InputError, NotFoundError, shown
 from mire.model.artifact import ModelRef
@@ -20,19 +19,15 @@ from mire.model.row import NameKey
 from mire.pipeline.frames import ARTIFACTS, FILES, OUTPUTS, RUNS, VERSIONS
 from mire.pipeline.source.names import VERSION_END, NameSeen, names_of, published
 from mire.pipeline.source.piece import Piece
-from mire.pipeline.source.share import Share
+from mire.pipeline.source.share import Share, each
 from mire.pipeline.source.table import Row
-from mire.pipeline.stages.parse import Wanted, failed_row, read_version
+from mire.pipeline.stages.parse import AT_ONCE, Wanted, failed_row, read_version
 from mire.pipeline.store import open_spec
 from mire.plan.source import Only, Wish, is_wished
 from mire.wire import layout
 from mire.wire.record import decode_output, decode_run, output_document, run_document
 
-AT_ONCE: Final = 16
-"""Names or records a task reads at once: it mostly waits."""
 _SUFFIX: Final = ".yaml"
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +41,9 @@ class Request:
 
     def takes(self, key: NameKey) -> bool:
         """Whether a name is wanted, by its place."""
-        directory = f"{layout.DATA}/{key.model}/{key.name}"
-        return self.only.takes(key) and (not self.wishes or is_wished(directory, self.wishes))
+        if not self.only.takes(key):
+            return False
+        return not self.wishes or is_wished(f"{layout.DATA}/{key.model}/{key.name}", self.wishes)
 
 
 def rows_of(piece: Piece, request: Request) -> Iterator[Row]:
@@ -61,13 +57,6 @@ def rows_of(piece: Piece, request: Request) -> Iterator[Row]:
     blank = (None,) * (_WIDTHS[request.table] - 2)
     for partition, why in share.damage:
         yield (namespace, *blank, f"the shard {shown(partition)} of the index is skipped: {why}")
-
-
-def _each(piece: Piece, call: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Call with every item: several at once where that means waiting, one by one where it only means files."""
-    if piece.spec.is_directory:
-        return map(call, items)
-    return (result for _, result in pool.run(call, items, at_once=AT_ONCE))
 
 
 def _files(share: Share, namespace: Namespace, _: Request) -> Iterator[Row]:
@@ -88,7 +77,7 @@ def _versions(share: Share, namespace: Namespace, request: Request) -> Iterator[
     def one(name: NameSeen) -> list[Row]:
         return _version_rows(share, name, request)
 
-    for rows in _each(share.piece, one, _seen(share, namespace, request)):
+    for _, rows in each(share.piece, one, _seen(share, namespace, request), at_once=AT_ONCE):
         yield from rows
 
 
@@ -127,7 +116,7 @@ def _artifacts(share: Share, namespace: Namespace, request: Request) -> Iterator
             return [failed_row(name.key, None, error.message, is_latest=None)]
         return _read(share.remote, name.key, name.directory, seen.numbers, seen.latest, request.wanted)
 
-    for rows in _each(share.piece, one, _seen(share, namespace, request)):
+    for _, rows in each(share.piece, one, _seen(share, namespace, request), at_once=AT_ONCE):
         yield from rows
 
 
@@ -142,7 +131,7 @@ def _of_names(piece: Piece, request: Request) -> Iterator[Row]:
             return [(namespace, *blank, f"the shard {shown(latest)} of the index is skipped: {numbers}")]
         return _read(remote, _key(namespace, directory), directory, tuple(numbers), latest, request.wanted)
 
-    for rows in _each(piece, one, piece.names):
+    for _, rows in each(piece, one, piece.names, at_once=AT_ONCE):
         yield from rows
 
 
@@ -172,8 +161,9 @@ def _records(
         except (FormatError, InputError, NotFoundError) as error:
             return (namespace, *(None,) * (width - 3), rel, f"{shown(rel)}: {error.message}")
 
-    paths = (rel for rel in share.paths((_SUFFIX,)) if rel.startswith(f"{top}/"))
-    yield from _each(share.piece, one, paths)
+    paths = (rel for rel in share.paths(_SUFFIX) if rel.startswith(f"{top}/"))
+    for _, row in each(share.piece, one, paths, at_once=AT_ONCE):
+        yield row
 
 
 def _runs(share: Share, namespace: Namespace, _: Request) -> Iterator[Row]:

@@ -7,8 +7,9 @@ Keeps: an entry counts once, whichever shard it strayed into; a shard that canno
 
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mire.edge import pool
 from mire.edge.remote import Body, Remote, Stat
@@ -24,6 +25,8 @@ from mire.wire.partition import partition_of
 from mire.wire.relpath import check_rel, is_internal, tenant_of
 from mire.wire.shard import decode_shard, shard_of
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Found = tuple[str, str | None, Entry | Damaged]
 """A path, the partition it is listed in, and what is said of it."""
 _Texts = Iterator[tuple[str, str | None, IndexText | Stat]]
@@ -44,25 +47,25 @@ class Share:
 
     def entries(self) -> Iterator[Found]:
         """Everything in the piece that clients sync; what must not be followed is damaged."""
-        for rel, partition, text in self._texts(("",)):
+        for rel, partition, text in self._texts(""):
             why = check_rel(rel)
             if why is not None:
                 yield rel, partition, Damaged(reason=why)
             else:
                 yield rel, partition, text[rel] if isinstance(text, IndexText) else _entry(text)
 
-    def paths(self, ends: tuple[str, ...]) -> Iterator[str]:
-        """The paths with some ends that may be followed; what the index says of them is not looked at."""
-        return (rel for rel, _, _ in self._texts(ends) if check_rel(rel) is None)
+    def paths(self, end: str) -> Iterator[str]:
+        """The paths with an end that may be followed; what the index says of them is not looked at."""
+        return (rel for rel, _, _ in self._texts(end) if check_rel(rel) is None)
 
-    def _texts(self, ends: tuple[str, ...]) -> _Texts:
+    def _texts(self, end: str) -> _Texts:
         match self.piece.form:
             case "shards":
-                found = self._of_shards(ends)
+                found = self._of_shards(end)
             case "monolith":
-                found = self._of_monolith(ends)
+                found = self._of_monolith(end)
             case _:
-                found = self._of_directory(ends)
+                found = self._of_directory(end)
         return (item for item in found if not is_internal(item[0]))
 
     def find(self, rel: str) -> Entry | Damaged | None:
@@ -77,15 +80,15 @@ class Share:
         shard = self._shard(partition_of(rel) or "")
         return None if isinstance(shard, Damaged) else shard.get(rel)
 
-    def _of_shards(self, ends: tuple[str, ...]) -> _Texts:
-        self._shards |= dict(pool.run(self._fetched, self.piece.shards, at_once=AT_ONCE))
+    def _of_shards(self, end: str) -> _Texts:
+        self._shards |= dict(each(self.piece, self._fetched, self.piece.shards, at_once=AT_ONCE))
         for name in self.piece.shards:
             shard = self._shards[name]
             if isinstance(shard, Damaged):
                 self.damage.append((name, shard.reason))
                 continue
-            for rel in shard:
-                if rel.endswith(ends) and (partition_of(rel) == name or not self._is_at_home(rel)):
+            for rel in shard.ending(end):
+                if partition_of(rel) == name or not self._is_at_home(rel):
                     yield rel, name, shard
 
     def _is_at_home(self, rel: str) -> bool:
@@ -96,20 +99,19 @@ class Share:
         shard = self._shard(own)
         return not isinstance(shard, Damaged) and rel in shard
 
-    def _of_monolith(self, ends: tuple[str, ...]) -> _Texts:
+    def _of_monolith(self, end: str) -> _Texts:
         number, count = self.piece.share
         whole = self._whole()
-        for rel in whole:
-            if rel.endswith(ends):
-                partition = partition_of(rel)
-                if zlib.crc32((partition or "").encode("utf-8", "surrogatepass")) % count == number:
-                    yield rel, partition, whole
+        for rel in whole.ending(end):
+            partition = partition_of(rel)
+            if zlib.crc32((partition or "").encode("utf-8", "surrogatepass")) % count == number:
+                yield rel, partition, whole
 
-    def _of_directory(self, ends: tuple[str, ...]) -> _Texts:
+    def _of_directory(self, end: str) -> _Texts:
         for prefix, is_level in self.piece.prefixes:
             found = iter(self.remote.list_level(prefix).objects) if is_level else self.remote.list(prefix)
             for stat in found:
-                if stat.key.endswith(ends) and tenant_of(stat.key) is None:
+                if stat.key.endswith(end) and tenant_of(stat.key) is None:
                     yield stat.key, None, stat
 
     def _whole(self) -> IndexText:
@@ -140,6 +142,15 @@ class Share:
             return decode_shard(body.data, shard_key(name))
         except (FormatError, InputError) as error:
             return Damaged(reason=error.message)
+
+
+def each(
+    piece: Piece, call: Callable[[Item], Result], items: Iterable[Item], *, at_once: int
+) -> Iterable[tuple[Item, Result]]:
+    """Call with every item: several at once where that means waiting, one by one where it only means files."""
+    if piece.spec.is_directory:
+        return ((item, call(item)) for item in items)
+    return pool.run(call, items, at_once=at_once)
 
 
 def _entry(stat: Stat) -> Entry:
