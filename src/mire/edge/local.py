@@ -193,7 +193,7 @@ class LocalRemote:
         check_key(key)
         if _is_private(key[key.rfind("/") + 1 :]):
             raise InputError(f"key {shown(key)} is reserved for unfinished files: choose another", key=key)
-        return os.path.join(self._root, key)
+        return f"{self._root}/{key}" if self._root != "/" else f"/{key}"
 
     def _path(self, key: str) -> str:
         path = self._place(key)

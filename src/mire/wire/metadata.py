@@ -128,6 +128,8 @@ def _tags(value: object) -> dict[str, str]:
 
 def check_agrees(metadata: Metadata, name: DataName, version: int) -> None:
     """Metadata must describe the directory it stands in, else a copied or edited file passes for another."""
+    if metadata.name == name and metadata.version == version:
+        return
     # A disk may hand back another Unicode normalization of the name it was given.
     if normalize("NFC", metadata.name) != normalize("NFC", name) or metadata.version != version:
         raise FormatError(

@@ -8,8 +8,8 @@ most, however large it is.
 
 import itertools
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from pyspark.sql.datasource import InputPartition
@@ -26,7 +26,10 @@ from mire.wire.meta import decode_meta
 from mire.wire.partition import JOINT
 
 _SHARDS_A_PIECE: Final = 256
-"""A task costs some ten milliseconds, a shard of a model well below one: fewer, larger pieces pay."""
+"""Of a store that is asked over a network: it mostly waits, and every task waits for itself."""
+_SHARDS_OF_FILES: Final = 1024
+"""Of a directory. A task costs some ten milliseconds, with what Spark's worker cleans up behind it; a shard of a model
+with all its files well below one: fewer, larger pieces pay."""
 _TASKS_A_CORE: Final = 4
 _MONOLITH_A_PIECE: Final = 8 << 20
 _MONOLITH_PIECES: Final = 16
@@ -48,6 +51,14 @@ class Piece(InputPartition):
     prefixes: tuple[tuple[str, bool], ...] = ()
     names: tuple[tuple[Any, ...], ...] = ()
     """Of a stream: directory, latest version and those to read; or None, a partition and what is wrong with it."""
+
+    def parts(self) -> "Iterator[Piece]":
+        """The piece in parts that are read one after the other, none with more than fits into memory easily."""
+        if len(self.shards) <= _SHARDS_A_PIECE:
+            yield self
+            return
+        for start in range(0, len(self.shards), _SHARDS_A_PIECE):
+            yield replace(self, shards=self.shards[start : start + _SHARDS_A_PIECE])
 
 
 def plan_tasks(
@@ -97,7 +108,8 @@ def _tasks() -> int:
 def _of_shards(spec: StoreSpec, shards: Collection[str], tags: Mapping[str, str], tasks_max: int | None) -> list[Piece]:
     # In order, neighbours are of one type: they share the shards that list its markers.
     names = sorted(shards)
-    wanted = min(tasks_max or max(_tasks(), -(-len(names) // _SHARDS_A_PIECE)), len(names)) or 1
+    most = _SHARDS_OF_FILES if spec.is_directory else _SHARDS_A_PIECE
+    wanted = min(tasks_max or max(_tasks(), -(-len(names) // most)), len(names)) or 1
     return [
         Piece(spec=spec, form="shards", shards=tuple(group), tags=_near(group, tags))
         for group in _groups(names, wanted)

@@ -48,11 +48,12 @@ class Request:
 
 def rows_of(piece: Piece, request: Request) -> Iterator[Row]:
     """The rows of one piece."""
-    remote, namespace = open_spec(piece.spec), piece.spec.namespace
-    if piece.form == "names":
-        yield from _of_names(piece, request)
-        return
-    share = Share(remote, piece)
+    for part in piece.parts():
+        yield from _of_names(part, request) if part.form == "names" else _of_part(part, request)
+
+
+def _of_part(part: Piece, request: Request) -> Iterator[Row]:
+    share, namespace = Share(open_spec(part.spec), part), part.spec.namespace
     yield from _MAKERS[request.table](share, namespace, request)
     blank = (None,) * (_WIDTHS[request.table] - 2)
     for partition, why in share.damage:

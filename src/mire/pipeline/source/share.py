@@ -124,6 +124,9 @@ class Share:
             return self._monolith
 
     def _shard(self, name: str) -> IndexText | Damaged:
+        known = self._shards.get(name)
+        if known is not None:
+            return known
         with self._guard:
             # Names that are read at once have their markers in the same shard: it is asked for once.
             if name not in self._shards:

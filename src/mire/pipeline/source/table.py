@@ -68,7 +68,9 @@ class Columns:
                 if self.mode == "DROPMALFORMED":
                     continue
             chunk.append(row)
-            size += sum(len(row[place]) for place in large if row[place] is not None)
+            for place in large:
+                if row[place] is not None:
+                    size += len(row[place])
             if len(chunk) >= BATCH or size >= _BATCH_BYTES:
                 yield self._batch(chunk)
                 chunk, size = [], 0

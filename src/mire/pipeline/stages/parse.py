@@ -197,5 +197,5 @@ def columns_of(key: NameKey, metadata: Metadata, *, is_latest: bool) -> tuple[An
         owner.job_name,
         owner.step_name,
         owner.source,
-        list(metadata.tags.items()),
+        metadata.tags,
     )

@@ -1,0 +1,61 @@
+"""How a read of the data source is cut into pieces and parts, without a session."""
+
+import os
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mire
+from mire.model.index import Meta
+from mire.pipeline.source import piece
+from mire.pipeline.source.piece import plan_tasks
+from mire.pipeline.source.reader import Reader
+from mire.pipeline.source.table import schema_of
+from mire.pipeline.store import StoreSpec
+from mire.plan.source import parse_source_options
+from mire.wire.meta import encode_meta
+
+
+def test_a_directory_is_read_in_few_large_pieces(tmp_path: Path) -> None:
+    """Every shard is in one piece and in one part of it; pieces hold about a thousand, parts a quarter of that."""
+    shards = tuple(f"data--aws--ec2--vpc--{number:05}" for number in range(20_000))
+    (tmp_path / "_index").mkdir()
+    (tmp_path / "_index" / "_meta.json").write_bytes(encode_meta(Meta(version=2, partitions=shards, commit_seq=1)))
+    spec = StoreSpec(type="filesystem", settings=str(tmp_path))
+    pieces = plan_tasks([spec], table="artifacts", wishes=(), tasks_max=None)
+    assert tuple(chain.from_iterable(each.shards for each in pieces)) == shards
+    assert len(pieces) == max(20, 4 * (os.cpu_count() or 1))
+    for each in pieces:
+        parts = list(each.parts())
+        assert tuple(chain.from_iterable(part.shards for part in parts)) == each.shards
+        assert max(len(part.shards) for part in parts) <= 256
+
+
+def rows_of(root: Path, **options: str) -> list[Any]:
+    """All rows of a store, read here, in the order of their keys."""
+    chosen = parse_source_options({"path": str(root), **options})
+    reader = Reader(chosen, schema_of(chosen))
+    batches = chain.from_iterable(reader.read(each) for each in reader.partitions())
+    return sorted((row for batch in batches for row in batch.to_pylist()), key=repr)
+
+
+@pytest.mark.parametrize("index", ["dual", "sharded"])
+def test_parts_make_the_rows_of_the_piece(
+    synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    """However small the parts are, all tables have the same rows."""
+    store = synced(index=index)
+    for model in ("vpc-1", "vpc-2"):
+        data = store.model("aws/ec2/vpc", model)
+        with data.hold():
+            for number in range(3):
+                data.put("state", {"n": number})
+    store.model("echo", "e").put("note", "hello")
+    tables = ("artifacts", "versions", "files")
+    whole = [rows_of(tmp_path / "remote", table=table) for table in tables]
+    assert [len(rows) for rows in whole] == [7, 7, 7 * 2 + 3]
+    monkeypatch.setattr(piece, "_SHARDS_A_PIECE", 1)
+    assert [rows_of(tmp_path / "remote", table=table, partitions="1") for table in tables] == whole
