@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from mire.edge import clock, files
 from mire.errors import FormatError, InputError, RemoteError, shown
-from mire.flow import prune, read, record, remove, rename, retain, write
+from mire.flow import prune, read, record, remove, rename, retain, settle, write
 from mire.flow.answer import Answer
 from mire.flow.catalog import close_catalog
 from mire.flow.datastore import Datastore, find_repo, open_datastore
@@ -362,7 +362,7 @@ class Model:
 
     def get(self, name: str, version: int | None = None) -> Artifact:
         """A version, or the latest; a name that was renamed answers with what it is called now."""
-        rename.settle_before_read(self._ds, self.ref)
+        settle.settle_before_read(self._ds, self.ref)
         number = None if version is None else parse_version(version)
         return read.get(self._ds, self.ref, parse_data_name(name), number)
 
@@ -372,17 +372,17 @@ class Model:
 
     def versions(self, name: str) -> list[int]:
         """The version numbers of a name, ascending; empty when there are none."""
-        rename.settle_before_read(self._ds, self.ref)
+        settle.settle_before_read(self._ds, self.ref)
         return read.versions(self._ds, self.ref, parse_data_name(name))
 
     def history(self, name: str) -> list[Row]:
         """Every version of a name with its metadata, ascending; a damaged one says what is wrong."""
-        rename.settle_before_read(self._ds, self.ref)
+        settle.settle_before_read(self._ds, self.ref)
         return read.history(self._ds, self.ref, parse_data_name(name))
 
     def names(self) -> list[Row]:
         """The data names with their latest versions, tombstones and deletion markers included."""
-        rename.settle_before_read(self._ds, self.ref)
+        settle.settle_before_read(self._ds, self.ref)
         return read.names(self._ds, self.ref)
 
     def delete(self, name: str, version: int | None = None) -> Deleted:

@@ -33,6 +33,7 @@ from mire.wire.repo import RepoFile, decode_repo, encode_new_repo
 if TYPE_CHECKING:
     from mire.flow.carrier import Carrier
     from mire.flow.locked import Hold
+    from mire.flow.together import Together
 
 _LEVELS_MAX = 10
 _PATH_BYTES_MAX = 4096 - 64
@@ -77,6 +78,8 @@ class Datastore:
     """What a cached datastore does around work that writes."""
     carrier: "Carrier | None" = None
     """Who moves the files of a push or a pull, when there are many; None: this process."""
+    together: "Together | None" = None
+    """Takes new versions that are to become visible together; None: each does by itself."""
 
     @property
     def is_cache(self) -> bool:

@@ -15,7 +15,7 @@ from mire.flow.datastore import Datastore
 from mire.flow.lock import hold_models
 from mire.flow.mark import marking
 from mire.flow.read import naming, not_found, versions
-from mire.flow.rename import settle
+from mire.flow.settle import settle
 from mire.flow.walk import Finding, walk_names
 from mire.model.artifact import ModelRef
 from mire.model.hold import NO_HOLDS, Holds, NameHold

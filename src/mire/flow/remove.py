@@ -15,7 +15,7 @@ from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold, hold_models
 from mire.flow.mark import marking
 from mire.flow.read import finished_numbers, look_at_name, not_found
-from mire.flow.rename import settle
+from mire.flow.settle import settle
 from mire.flow.version import forget_floor, remove_version
 from mire.model.artifact import ModelRef, NameState
 from mire.model.names import DataName

@@ -15,7 +15,7 @@ from mire.errors import ConflictError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold
 from mire.flow.mark import marking
-from mire.flow.read import look_at_marks, look_at_name
+from mire.flow.read import finished_numbers, look_at_marks, look_at_name
 from mire.model.artifact import Highest, Metadata, ModelRef, NameState
 from mire.model.names import DataName, RelPath, Version
 from mire.plan.write import leftover_numbers, next_version
@@ -45,6 +45,29 @@ def claim(ds: Datastore, model: ModelRef, name: DataName) -> Version:
             name=name,
         )
     return claimed
+
+
+def claim_hidden(ds: Datastore, model: ModelRef, name: DataName, count: int, hold: Hold) -> list[Version]:
+    """Take several numbers whose versions stay invisible until the name is published.
+
+    Where there is a marker they are above it. Where there is none, the floor of deleted versions is above them:
+    publishing ends that, and whoever claims next in a name that was never published removes them.
+    """
+    directory = ds.path_of(name_dir(model, name))
+    state = look_at_name(ds, model, name)
+    seen = [] if state.marker else finished_numbers(ds, model, name, state)
+    if seen:
+        publish(ds, model, name, seen[-1], hold)  # what is visible without a marker must stay so
+    numbers = [claim(ds, model, name)]
+    while len(numbers) < count:
+        more = _claim_from(directory, NameState(numbers=(numbers[-1],)))
+        if more is None:
+            raise ConflictError(f"{shown(name)} of {model}: others take versions as fast as we: try again", name=name)
+        numbers.append(more)
+    if not look_at_marks(ds, model, name).marker:
+        floor = encode_highest(Highest(number=numbers[-1], floor=numbers[-1]))
+        files.write_file(os.path.join(directory, HIGHEST), [floor])
+    return numbers
 
 
 def _check_place(root: str, rel_path: RelPath) -> None:

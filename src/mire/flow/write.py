@@ -29,7 +29,7 @@ from mire.flow.read import (
     version_path,
     versions,
 )
-from mire.flow.rename import settle
+from mire.flow.settle import settle
 from mire.flow.setup import ensure_initialized
 from mire.flow.version import claim, compact_json, finish, latest_path, publish, remove_version
 from mire.model.artifact import Metadata, ModelRef, Owner
@@ -82,11 +82,13 @@ def put(
     """Write a new version of a name; its content is on disk before anybody is kept waiting by a lock."""
     check_draft(name, draft)
     ds.path_of(name_dir(model, name))
-    with _staged(ds, model, name, chunks) as (content, written), hold_models(ds, [model]) as hold:
+    if ds.together is not None:
+        return ds.together.put(model, name, chunks, draft)
+    with staged(ds, model, name, chunks) as (content, written), hold_models(ds, [model]) as hold:
         settle(ds, model)
         check_may_write(ds, model, name, draft.owner, revive=revive)
         version = claim(ds, model, name)
-        metadata = _described(draft, name, version, size_bytes=written.size_bytes, checksum=written.sha256)
+        metadata = described(draft, name, version, size_bytes=written.size_bytes, checksum=written.sha256)
         directory = version_path(ds, model, name, version)
         with marking(ds, directory, latest_path(ds, model, name)), _or_nothing(ds, model, metadata):
             hold.check()
@@ -98,9 +100,10 @@ def put(
 
 
 @contextmanager
-def _staged(
+def staged(
     ds: Datastore, model: ModelRef, name: DataName, chunks: Iterable[bytes]
 ) -> Iterator[tuple[str, files.Written]]:
+    """Content on disk, beside its place, before anybody is kept waiting for it."""
     ds.check_writable()
     ensure_initialized(ds)
     directory = os.path.join(ds.root_of(name_dir(model, name)), DATA)
@@ -110,7 +113,7 @@ def _staged(
 
 def check_draft(name: DataName, draft: Draft) -> None:
     """Refuse what could not be read back, before anything is touched: by writing and reading it in memory."""
-    metadata = _described(draft, name, Version(1), size_bytes=0, checksum="0")
+    metadata = described(draft, name, Version(1), size_bytes=0, checksum="0")
     try:
         data = encode_metadata(metadata)
         if len(data) > METADATA_BYTES_MAX - _ROOM:
@@ -122,7 +125,8 @@ def check_draft(name: DataName, draft: Draft) -> None:
         raise InputError(f"this cannot be written: {error}", kind="bad_metadata") from None
 
 
-def _described(draft: Draft, name: DataName, version: Version, *, size_bytes: int, checksum: str) -> Metadata:
+def described(draft: Draft, name: DataName, version: Version, *, size_bytes: int, checksum: str) -> Metadata:
+    """The metadata of a version to be."""
     return Metadata(
         id=clock.new_uuid(),
         name=name,
@@ -171,7 +175,7 @@ def append(
     """Add bytes to the latest version of streaming data; its recorded size is what makes them count."""
     if not ds.is_cache:
         check_streaming(_latest_or_none(ds, model, name), name)
-    with _staged(ds, model, name, chunks) as (content, _), hold_models(ds, [model]) as hold:
+    with staged(ds, model, name, chunks) as (content, _), hold_models(ds, [model]) as hold:
         settle(ds, model)
         current = check_streaming(_latest_or_none(ds, model, name), name)
         if owner is not None:

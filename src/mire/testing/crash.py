@@ -71,9 +71,11 @@ def survives(call: Callable[[], object], step: int) -> bool:
     return True
 
 
-def deaths(prepare: Callable[[], None], call: Callable[[], object], *, most: int = 1_000) -> Iterator[int]:
-    """For each file operation of a call: prepare, die just before it, and yield its number."""
-    for step in range(1, most):
+def deaths(
+    prepare: Callable[[], None], call: Callable[[], object], *, most: int = 1_000, every: int = 1
+) -> Iterator[int]:
+    """For each file operation of a call (or every n-th): prepare, die just before it, and yield its number."""
+    for step in range(1, most, every):
         prepare()
         if survives(call, step):
             return
