@@ -9,7 +9,7 @@ the index before they leave the store; a failed push leaves every mark.
 from collections.abc import Callable
 from typing import Final
 
-from mire.errors import shown
+from mire.errors import RemoteError, shown
 from mire.flow.commit import commit
 from mire.flow.conflict import Conflict
 from mire.flow.datastore import Datastore
@@ -73,6 +73,7 @@ def _finish(place: Place, prepared: Prepared, done: Pushed, guard: Callable[[], 
     lost: set[RelPath] = set()
     for _ in range(_ROUNDS):
         guard()
+        _check_whole(place, prepared, done)
         told = len(done.findings)
         lost = _commit(place, prepared, done)
         if not lost:
@@ -86,6 +87,17 @@ def _finish(place: Place, prepared: Prepared, done: Pushed, guard: Callable[[], 
         leave_for_later(place)
         lost.remove(PUBLISHED)
     done.conflicts += [Conflict(rel=rel, why="changed there again and again while it was pushed") for rel in lost]
+
+
+def _check_whole(place: Place, prepared: Prepared, done: Pushed) -> None:
+    """Refuse to publish a part of what belongs together."""
+    if place.ds.sync.is_atomic and prepared.left:
+        first = next(iter([*done.findings, *(f"{shown(each.rel)} {each.why}" for each in done.conflicts)]), "")
+        raise RemoteError(
+            f"{len(prepared.left)} files could not be stored, so nothing is published: {first}",
+            transient=True,
+            kind="not_whole",
+        )
 
 
 def _commit(place: Place, prepared: Prepared, done: Pushed) -> set[RelPath]:

@@ -46,11 +46,16 @@ def send(
             boundary.check(path)
         except MireError as error:
             return error
-        return send_one(place.remote, rel, path, replaced[rel], place.state.epoch, known.get(rel))
+        return send_one(place.remote, rel, path, replaced[rel], writer_of(place), known.get(rel))
 
     # What replaces an object goes last, right before the commit: until then the index describes other bytes.
     ordered = sorted(replaced, key=lambda rel: (replaced[rel] is not None, rel))
     return recorded(place, pool.run(one, ordered, at_once=place.ds.sync.push_concurrency, gathered=gathered))
+
+
+def writer_of(place: Place) -> str:
+    """Who stores what a push stores."""
+    return place.ds.sync.writer or place.state.epoch
 
 
 def send_one(
@@ -79,7 +84,7 @@ def look_at(place: Place, removed: Mapping[RelPath, Entry]) -> dict[RelPath, Sta
         except NotFoundError:
             return None
         is_described = stat.size_bytes == removed[rel].size_bytes
-        return stat if is_described or is_free(place.remote, stat, place.state.epoch) else None
+        return stat if is_described or is_free(place.remote, stat, writer_of(place)) else None
 
     found = pool.run(one, removed, at_once=place.ds.sync.push_concurrency)
     return {rel: stat for rel, stat in found if stat is not None}

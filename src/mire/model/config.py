@@ -50,6 +50,10 @@ class SyncSettings:
     """Whether a push in a namespace publishes the namespace's catalog."""
     is_patient: bool = False
     """Whether a large catalog may be published later: after a write, but not when somebody asks for a push."""
+    is_atomic: bool = False
+    """Whether a push publishes everything that is marked, or nothing."""
+    writer: str | None = None
+    """Who stores objects: the same one may replace at once what it did not live to publish; None: this cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

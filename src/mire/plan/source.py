@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from mire.errors import ConfigError, InputError, shown
 from mire.model.backend import Choice, Flag, Number, Option, Schema, Text
-from mire.model.names import Namespace, parse_model_id, parse_model_type, parse_namespace
+from mire.model.lifetime import parse_version_policy
+from mire.model.names import VERSION_MAX, ModelId, Namespace, parse_model_id, parse_model_type, parse_namespace
 from mire.model.row import NameKey
 from mire.plan.option import check_config, check_name, text_of
 from mire.wire.layout import DATA, OUTPUTS, RUNS
@@ -58,6 +59,12 @@ SCHEMA: Final = Schema(
         Option(name="maxVersionsPerTrigger", meaning="rows of a batch", shape=Number(least=1, most=_MOST)),
         Option(name="maxFilesPerTrigger", meaning="the same, by the name Spark has", shape=Number(least=1, most=_MOST)),
         Option(name="owner", meaning="who writes, as TYPE:REF; a column 'owner' wins"),
+        Option(name="txnAppId", meaning="the application a write belongs to; with txnVersion it is done once"),
+        Option(
+            name="txnVersion",
+            meaning="the number of the write: one that is not above the last of its application adds nothing",
+            shape=Number(least=0, most=VERSION_MAX),
+        ),
     ),
 )
 
@@ -73,6 +80,14 @@ class Wish:
     def prefix(self) -> str:
         """The directory all of it is in, below `data`."""
         return f"{self.model_type}/" if self.model_id is None else f"{self.model_type}/{self.model_id}/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Txn:
+    """A write that is to be done once: the application, and the number of the write, which only grows."""
+
+    app: ModelId
+    version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +111,7 @@ class SourceOptions:
     starts_latest: bool
     rows_max: int | None
     owner: str | None
+    txn: Txn | None
 
 
 def parse_source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -132,7 +148,16 @@ def parse_source_options(given: Mapping[str, str]) -> SourceOptions:
         starts_latest=checked["startingFrom"] == "latest",
         rows_max=checked["maxVersionsPerTrigger"] or checked["maxFilesPerTrigger"],
         owner=checked["owner"],
+        txn=_txn(checked["txnAppId"], checked["txnVersion"]),
     )
+
+
+def _txn(app: str | None, version: int | None) -> Txn | None:
+    if (app is None) != (version is None):
+        raise ConfigError(f"{_WHAT}: 'txnAppId' and 'txnVersion' go together: a name, and a number that grows")
+    if app is None or version is None:
+        return None
+    return Txn(app=parse_model_id(app), version=version)
 
 
 def _text(value: str, option: Option) -> object:
@@ -160,6 +185,13 @@ def _wish(text: str) -> Wish:
     if model_id == "*":
         return Wish(model_type=parse_model_type(kind))
     return Wish(model_type=parse_model_type(kind), model_id=parse_model_id(model_id))
+
+
+def policy_of(text: str) -> int | str:
+    """A version policy from its text: a number, or an age."""
+    policy = int(text) if text.isdigit() else text
+    parse_version_policy(policy)
+    return policy
 
 
 def check_column(name: str, known: Collection[str], *, what: str) -> None:

@@ -26,9 +26,9 @@ from pyspark.sql.types import (
 from mire.errors import InputError, shown
 from mire.flow.version import compact_json
 from mire.model.artifact import parse_owner
-from mire.model.lifetime import INFINITE, parse_lifetime, parse_version_policy
+from mire.model.lifetime import INFINITE, parse_lifetime
 from mire.model.names import parse_data_name, parse_model_id, parse_model_type
-from mire.plan.source import check_column
+from mire.plan.source import check_column, policy_of
 
 JSON: Final = "application/json"
 DRAFTS: Final = pa.schema(
@@ -129,13 +129,6 @@ def _draft(row: dict[str, Any], owner: str | None, *, is_variant: bool) -> dict[
         "model_name": row.get("model_name"),
         "streaming": bool(row.get("streaming")),
     }
-
-
-def policy_of(text: str) -> int | str:
-    """A version policy from its text: a number, or an age."""
-    policy = int(text) if text.isdigit() else text
-    parse_version_policy(policy)
-    return policy
 
 
 def _content(row: dict[str, Any], *, is_variant: bool) -> tuple[bytes, str]:

@@ -5,6 +5,7 @@ Must not know: rows, Spark.
 Keeps: the user's cache is not touched: what a commit could not publish does not wait there to be published later.
 """
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,10 @@ def open_target(options: SourceOptions, scratch: str) -> Iterator[Datastore]:
         config = replace(config, target=cached(target))
     found = Located(repo_dir=scratch, is_initialized=True, config=config)
     ds = open_cached(found, host=None, create=False, cache=os.path.join(scratch, "cache"))
+    # The same application again knows what it stored and did not live to commit, whichever machine it runs on.
+    app = None if options.txn is None else hashlib.sha256(options.txn.app.encode()).hexdigest()
+    writer = None if app is None else f"txn-{app[:32]}"
+    ds = replace(ds, sync=replace(ds.sync, is_atomic=True, writer=writer))
     try:
         yield ds
         _check_published(ds)

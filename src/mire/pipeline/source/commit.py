@@ -1,0 +1,155 @@
+"""The commit of a write: rows become versions, all of them visible together, and once for each transaction.
+
+Owns: the record of transactions, and what is checked before the first version is made.
+Must not know: Spark, where rows waited.
+Keeps: whatever cannot be written is found before the first version is made; a version says which transaction it is of,
+so that the same write again adds what is missing, and nothing twice, wherever the first one died.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from mire.api import Model, Store
+from mire.errors import FormatError, NotFoundError, shown
+from mire.flow.datastore import Datastore
+from mire.flow.lock import Hold, hold_global, hold_models
+from mire.flow.mark import marking
+from mire.flow.markers import restore_markers
+from mire.flow.read import load_metadata, numbers_in
+from mire.flow.together import finish_decided, together
+from mire.flow.version import latest_path, publish
+from mire.flow.write import VERSIONS_KEPT, check_may_write
+from mire.model.artifact import Metadata, ModelRef, Owner, parse_owner
+from mire.model.names import DataName, ModelId, ModelType
+from mire.plan.source import Txn, policy_of
+from mire.wire.layout import name_dir
+
+RECORDS: Final = ModelType("mire/spark-write")
+RECORD: Final = DataName("txn")
+"""Where transactions are on record: a model for each application, whose latest version has the number of its last."""
+
+_LOCKS_MAX: Final = 200
+"""Models that are locked one by one; of more, the whole namespace is held: one lock instead of so many requests."""
+
+TAG: Final = "sparkTxn"
+"""The tag of versions that says which transaction they are of."""
+
+Row = Mapping[str, Any]
+_Name = tuple[ModelRef, DataName]
+
+
+def commit_rows(ds: Datastore, rows: Callable[[], Iterable[Row]], txn: Txn | None = None) -> int:
+    """Write all rows as versions and publish them together; how many there were, less those of the same transaction."""
+    finish_decided(ds)
+    owners: set[tuple[ModelRef, DataName, str | None]] = set()
+    wanted: Counter[_Name] = Counter()
+    for row in rows():
+        model, name = _model(row), DataName(row["name"])
+        owners.add((model, name, row["owner"]))
+        wanted[model, name] += 1
+    total = wanted.total()
+    if txn is not None:
+        wanted[ModelRef(model_type=RECORDS, model_id=txn.app), RECORD] += 1
+    with _held(ds, {model for model, _ in wanted}) as hold:
+        restore_markers(ds, wanted)
+        if txn is not None and _recorded(ds, txn) > txn.version:
+            return 0
+        there = Counter() if txn is None else _written(ds, wanted, txn, hold)
+        for model, name, owner in owners:
+            check_may_write(ds, model, name, _owner(model, owner), revive=False)
+        with together(ds, hold, _by_model(wanted - there)) as batch:
+            count = _write(Store(batch), rows(), there, txn)
+            if txn is not None and (wanted - there)[ModelRef(model_type=RECORDS, model_id=txn.app), RECORD]:
+                said = {"txnVersion": txn.version, "versions": total}
+                Store(batch).model(RECORDS, txn.app).put(RECORD, said, tags=_tags(txn))
+    return count
+
+
+def _write(store: Store, rows: Iterable[Row], there: Counter[_Name], txn: Txn | None) -> int:
+    """Write the rows that are not there: of a name, the first ones are."""
+    left, count = there.copy(), 0
+    for row in rows:
+        key = _model(row), DataName(row["name"])
+        if left[key]:
+            left[key] -= 1
+            continue
+        _put(store, row, _tags(txn))
+        count += 1
+    return count
+
+
+def _written(ds: Datastore, names: Iterable[_Name], txn: Txn, hold: Hold) -> Counter[_Name]:
+    """How many versions of each name are of the transaction already: of a driver that died, or was not heard.
+
+    An index in shards is not replaced in one step. What a commit that was cut short listed is completed here: a name
+    whose versions are listed, and its marker not, is published.
+    """
+    found: Counter[_Name] = Counter()
+    for model, name in names:
+        numbers = [n for n in numbers_in(ds.path_of(name_dir(model, name))) if _is_of(ds, model, name, n, txn)]
+        if numbers:
+            found[model, name] = len(numbers)
+            with marking(ds, latest_path(ds, model, name)):
+                publish(ds, model, name, numbers[-1], hold)
+    return found
+
+
+def _is_of(ds: Datastore, model: ModelRef, name: DataName, number: int, txn: Txn) -> bool:
+    try:
+        metadata = load_metadata(ds, model, name, number)
+    except FormatError:
+        return False
+    return metadata is not None and metadata.tags.get(TAG) == _tags(txn)[TAG]
+
+
+def _tags(txn: Txn | None) -> dict[str, str]:
+    return {} if txn is None else {TAG: f"{txn.app}:{txn.version}"}
+
+
+def _by_model(names: Counter[_Name]) -> dict[ModelRef, dict[DataName, int]]:
+    found: dict[ModelRef, dict[DataName, int]] = {}
+    for (model, name), count in names.items():
+        found.setdefault(model, {})[name] = count
+    return found
+
+
+def _held(ds: Datastore, models: Collection[ModelRef]) -> AbstractContextManager[Hold]:
+    return hold_models(ds, models) if len(models) <= _LOCKS_MAX else hold_global(ds)
+
+
+def _recorded(ds: Datastore, txn: Txn) -> int:
+    """The last transaction of an application that counts; -1 when there is none."""
+    try:
+        found = Store(ds).model(RECORDS, txn.app).get(RECORD)
+    except NotFoundError:
+        return -1
+    said = found.json()
+    number = said.get("txnVersion") if isinstance(said, dict) else None
+    if type(number) is not int:
+        raise FormatError(f"{found.label} is {shown(said)}, no record of a transaction: delete it to begin anew")
+    return number
+
+
+def _put(store: Store, row: Row, tags: Mapping[str, str]) -> Metadata:
+    policy = row["version_policy"]
+    model: Model = store.model(row["model_type"], row["model_id"], name=row["model_name"])
+    return model.put(
+        row["name"],
+        row["content"],
+        tags={**dict(row["tags"]), **tags},
+        content_type=row["content_type"],
+        lifetime=row["lifetime"],
+        version_policy=VERSIONS_KEPT if policy is None else policy_of(policy),
+        streaming=row["streaming"],
+        owner=row["owner"],
+    )
+
+
+def _model(row: Row) -> ModelRef:
+    return ModelRef(model_type=ModelType(row["model_type"]), model_id=ModelId(row["model_id"]))
+
+
+def _owner(model: ModelRef, text: str | None) -> Owner:
+    return Owner(owner_type="manual", owner_ref=model.model_id) if text is None else parse_owner(text)
