@@ -23,7 +23,7 @@ from mire.testing.faults import Fail
 from mire.testing.s3server import S3Server
 from sync_world import committed
 
-STEPS = int(os.environ.get("MIRE_TEST_STEPS", "53"))
+STEPS = 53
 """Of some hundred steps every so-manieth is died before; a run of all of them takes minutes."""
 BLANK = {"version_policy": None, "owner": None, "model_name": None, "streaming": False, "lifetime": "infinite"}
 ROWS = [
