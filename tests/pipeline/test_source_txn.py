@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from mire.plan.source import parse_source_options
 from mire.testing.crash import deaths
 from mire.testing.faults import Fail
 from mire.testing.s3server import S3Server
-from sync_world import committed
+from sync_world import committed, fast_directory
 
-STEPS = 53
+STEPS = 17
 """Of some hundred steps every so-manieth is died before; a run of all of them takes minutes."""
+REPO_ID = "00000000-0000-4000-8000-000000000001"
 BLANK = {"version_policy": None, "owner": None, "model_name": None, "streaming": False, "lifetime": "infinite"}
 ROWS = [
     {"model_type": "echo", "model_id": model, "name": name, "content": b"x", "content_type": "text/plain", "tags": []}
@@ -53,17 +54,33 @@ def numbers(path: Path, index: str) -> dict[str, list[int]]:
     }
 
 
+@pytest.fixture
+def fast_path() -> Iterator[Path]:
+    """A directory where syncing costs nothing, if there is one."""
+    with fast_directory() as path:
+        yield path
+
+
 @pytest.fixture(params=["sharded", "dual", "none"])
-def begun(request: pytest.FixtureRequest, synced: Callable[..., mire.Store], tmp_path: Path) -> tuple[Path, str]:
+def begun(
+    request: pytest.FixtureRequest, fast_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Path, str]]:
     """A store with one version in it: its directory, and the form of its index."""
-    if request.param == "none":
-        repo = tmp_path / "plain"
-        repo.mkdir()
-        with mire.open(repo) as store:
-            store.model("echo", "e").put("note", "before")
-            return Path(store.datastore.base), "none"
-    synced(index=request.param).model("echo", "e").put("note", "before")
-    return tmp_path / "remote", request.param
+    monkeypatch.setenv("HOME", str(fast_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(fast_path))
+    repo, remote = fast_path / "repo", fast_path / "remote"
+    for path in (repo, remote):
+        path.mkdir()
+    if request.param != "none":
+        (repo / ".swamp.yaml").write_text(
+            f'swampVersion: "1"\nrepoId: "{REPO_ID}"\ndatastore:\n  type: "@mire/file-datastore"\n  config:\n'
+            f"    path: {str(remote)!r}\n    index: {request.param}\n"
+        )
+    with mire.open(repo) as store:
+        store.model("echo", "e").put("note", "before")
+        base = store.datastore.base
+    yield (remote if request.param != "none" else Path(base)), request.param
+    close_states(base)
 
 
 def test_the_same_write_again_adds_nothing(begun: tuple[Path, str]) -> None:
@@ -71,18 +88,20 @@ def test_the_same_write_again_adds_nothing(begun: tuple[Path, str]) -> None:
     path, index = begun
     assert write(path) == 3
     assert numbers(path, index) == {"e/note": [1, 2, 3], "f/log": [1]}
+    before = sorted(each for each in path.rglob("*") if each.is_file())
     assert (write(path), write(path, version=0)) == (0, 0)
+    assert before == sorted(each for each in path.rglob("*") if each.is_file())
     assert numbers(path, index) == {"e/note": [1, 2, 3], "f/log": [1]}
     assert (write(path, version=2), write(path, app="other", version=0)) == (3, 3)
     assert numbers(path, index)["f/log"] == [1, 2, 3]
 
 
 def test_a_driver_that_dies_anywhere_and_runs_again_writes_once(
-    begun: tuple[Path, str], tmp_path: Path, aged: Callable[[Path], None]
+    begun: tuple[Path, str], fast_path: Path, aged: Callable[[Path], None]
 ) -> None:
     """Killed before any of its file operations, and run again later: every version is there once, whole."""
     path, index = begun
-    root, origin = path.parent if index == "none" else path, tmp_path / "origin"
+    root, origin = path.parent if index == "none" else path, fast_path / "origin"
     shutil.copytree(root, origin, symlinks=True)
 
     def again() -> None:
@@ -135,8 +154,11 @@ def test_what_the_same_application_stored_is_replaced_at_once(bucket_repo: Calla
         with pytest.raises(DeniedError):
             write(repo, where="repo")
         server.faults.clear()
+        index = [server.get("mire-txn", key) for key in server.keys("mire-txn") if key.startswith("_index/")]
         with pytest.raises(RemoteError, match="the write was not published"):
             write(repo, app="other", where="repo")
+        # What could be stored was not published, either: everything or nothing.
+        assert index == [server.get("mire-txn", key) for key in server.keys("mire-txn") if key.startswith("_index/")]
         assert write(repo, where="repo") == 3
         assert write(repo, where="repo") == 0
         metadata = [key for key in server.keys("mire-txn") if key.startswith("data/echo/") and "metadata" in key]

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from mire.edge import clock, files, walk
 from mire.flow.datastore import Datastore
 from mire.flow.local import agreed_row
+from mire.flow.mark import mark
 from mire.flow.place import open_place
 from mire.flow.read import numbers_in
 from mire.flow.reading import read_for
@@ -47,6 +48,17 @@ def restore_markers(ds: Datastore, names: Iterable[tuple[ModelRef, DataName]]) -
                 place.state.agree([agreed_row(rel, entry, identity, looked_ns=looked_ns)])
                 done.append(rel)
     return done
+
+
+def offer_again(ds: Datastore, rels: Iterable[str]) -> None:
+    """Let the next push look at paths as if nothing was agreed on: what the index has already is listed properly."""
+    if not ds.is_cache:
+        return
+    paths = [RelPath(rel) for rel in rels]
+    with open_place(ds) as place:
+        place.state.forget(paths)
+    for rel in paths:
+        mark(ds, ds.path_of(rel))
 
 
 def _described(entry: Entry, numbers: Iterable[int]) -> bytes | None:

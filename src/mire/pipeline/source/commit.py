@@ -16,7 +16,7 @@ from mire.errors import FormatError, NotFoundError, shown
 from mire.flow.datastore import Datastore
 from mire.flow.lock import Hold, hold_global, hold_models
 from mire.flow.mark import marking
-from mire.flow.markers import restore_markers
+from mire.flow.markers import offer_again, restore_markers
 from mire.flow.read import load_metadata, numbers_in
 from mire.flow.together import finish_decided, together
 from mire.flow.version import latest_path, publish
@@ -24,7 +24,7 @@ from mire.flow.write import VERSIONS_KEPT, check_may_write
 from mire.model.artifact import Metadata, ModelRef, Owner, parse_owner
 from mire.model.names import DataName, ModelId, ModelType
 from mire.plan.source import Txn, policy_of
-from mire.wire.layout import name_dir
+from mire.wire.layout import LATEST, METADATA, name_dir
 
 RECORDS: Final = ModelType("mire/spark-write")
 RECORD: Final = DataName("txn")
@@ -83,16 +83,20 @@ def _write(store: Store, rows: Iterable[Row], there: Counter[_Name], txn: Txn | 
 def _written(ds: Datastore, names: Iterable[_Name], txn: Txn, hold: Hold) -> Counter[_Name]:
     """How many versions of each name are of the transaction already: of a driver that died, or was not heard.
 
-    An index in shards is not replaced in one step. What a commit that was cut short listed is completed here: a name
-    whose versions are listed, and its marker not, is published.
+    An index in shards is not replaced in one step. What a commit that was cut short left is completed here: a name
+    whose versions are listed, and its marker not, is published; and the push sees to it that their shards are listed.
     """
     found: Counter[_Name] = Counter()
+    rels: list[str] = []
     for model, name in names:
         numbers = [n for n in numbers_in(ds.path_of(name_dir(model, name))) if _is_of(ds, model, name, n, txn)]
         if numbers:
             found[model, name] = len(numbers)
             with marking(ds, latest_path(ds, model, name)):
                 publish(ds, model, name, numbers[-1], hold)
+            rels += [f"{name_dir(model, name)}/{rest}" for rest in (f"{numbers[-1]}/{METADATA}", LATEST)]
+    if rels:
+        offer_again(ds, rels)
     return found
 
 
