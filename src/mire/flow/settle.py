@@ -29,6 +29,8 @@ from mire.wire.layout import intent_path
 
 _DECISIONS: Final = f"{CONTROL}/mire-writes"
 _INTENT_BYTES_MAX: Final = 64 << 20
+live_jobs: Final = set[str]()
+"""What this process is writing together: who holds a lock is let in again, and must not settle its own work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ def settle(ds: Datastore, model: ModelRef) -> None:
     intent = _decode_intent(data)
     if intent is None:
         files.remove_file(path)  # written whole or not at all, so this one is not ours
+    elif intent.job in live_jobs:
+        return  # this very process is at it, and reads what it has not published yet
     elif _is_due(ds, model, intent):
         with marking(ds, *(latest_path(ds, model, place.name) for place in intent.places)):
             finish_intent(ds, model, intent, Hold(()))

@@ -26,6 +26,7 @@ from mire.flow.settle import (
     decisions,
     finish_intent,
     leave_intent,
+    live_jobs,
     settle,
     settle_idle,
     undo_intent,
@@ -45,7 +46,7 @@ class Together:
     def __init__(self, ds: Datastore, hold: Hold) -> None:
         self._ds = ds
         self._hold = hold
-        self._job = clock.new_uuid()
+        self.job = clock.new_uuid()
         self._intents: dict[ModelRef, Intent] = {}
         self._free: dict[tuple[ModelRef, DataName], deque[Place]] = {}
 
@@ -59,7 +60,7 @@ class Together:
                 found = [Place(name, number, clock.new_uuid()) for number in numbers]
                 self._free[model, name] = deque(found)
                 places += found
-            intent = Intent(places=tuple(places), job=self._job)
+            intent = Intent(places=tuple(places), job=self.job)
             leave_intent(self._ds, model, intent)
             self._intents[model] = intent
 
@@ -77,7 +78,7 @@ class Together:
 
     def show(self) -> None:
         """Decide, and publish everything."""
-        path = decision_path(self._ds, self._job)
+        path = decision_path(self._ds, self.job)
         files.make_dirs(os.path.dirname(path))
         self._hold.check(is_strict=True)
         models = [[model.model_type, model.model_id] for model in self._intents]
@@ -88,7 +89,7 @@ class Together:
 
     def undo(self) -> None:
         """Leave nothing behind, unless it was decided that everything counts."""
-        if files.is_file(decision_path(self._ds, self._job)):
+        if files.is_file(decision_path(self._ds, self.job)):
             return
         for model, intent in self._intents.items():
             with suppress(MireError):
@@ -105,6 +106,7 @@ def together(ds: Datastore, hold: Hold, counts: Mapping[ModelRef, Mapping[DataNa
         yield ds
         return
     batch = Together(ds, hold)
+    live_jobs.add(batch.job)
     try:
         batch.claim(counts)
         yield replace(ds, together=batch)
@@ -112,6 +114,8 @@ def together(ds: Datastore, hold: Hold, counts: Mapping[ModelRef, Mapping[DataNa
     except BaseException:
         batch.undo()
         raise
+    finally:
+        live_jobs.discard(batch.job)
 
 
 def finish_decided(ds: Datastore) -> None:
