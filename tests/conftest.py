@@ -18,7 +18,7 @@ settings.load_profile(os.environ.get("MIRE_HYPOTHESIS", "quick"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["servers", "sparks"]
+pytest_plugins = ["servers", "sparks", "sparkconnect", "sparkwheels"]
 
 _FOREIGN = ("SWAMP_", "MIRE_", "AWS_", "GOOGLE_", "GCLOUD_", "GCE_", "CLOUDSDK_", "STORAGE_EMULATOR_", "OBJECT_STORE_")
 _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all"))

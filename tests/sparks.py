@@ -87,13 +87,17 @@ class Cluster:
         main = "org.apache.spark.deploy.worker.Worker"
         while len(self._workers) < count:
             work = self._directory / f"work-{self._number}"
-            arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--work-dir", str(work)]
+            # Room for several applications, of which each says how much it takes.
+            arguments = ["--host", "127.0.0.1", "--cores", "3", "--memory", "3g", "--work-dir", str(work)]
             self._workers.append(self._started(main, [*arguments, "--webui-port", "0", self.master]))
         self._wait(lambda: (self._alive() or 0) >= count)
 
     def kill_worker(self) -> None:
-        """Kill one worker with everything it started, as a machine that loses power."""
-        worker = self._workers.pop()
+        """Kill the oldest worker with everything it started, as a machine that loses power.
+
+        A younger one may not have begun with its first task.
+        """
+        worker = self._workers.pop(0)
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 

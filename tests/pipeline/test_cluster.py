@@ -3,10 +3,8 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,15 +12,14 @@ from mire.edge.objectstore import open_s3
 from mire.model.backend import S3Settings
 from mire.testing.faults import Run
 from mire.testing.s3server import S3Server
-from sparks import ACCESS, Cluster
+from sparkconnect import HANG_S, Connect
+from sparks import ACCESS, QUICK, Cluster
 from sync_world import committed
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 FILES = 40
 BUCKET = "mire-cluster"
-HANG_S = 240
-MIRE = Path(sys.executable).with_name("mire")
 
 
 @pytest.fixture
@@ -44,82 +41,84 @@ def repo(tmp_path: Path, server: S3Server, bucket_repo: Callable[..., Path]) -> 
     return path
 
 
-def mire(tmp_path: Path, *arguments: str, **variables: str) -> dict[str, Any]:
-    """Run a command as its own process; its JSON document."""
-    environ = {**os.environ, **ACCESS, **variables, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [str(MIRE), *arguments, "--json"],
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=HANG_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()[-2000:]
-    assert done.stderr == b""
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
 def keys(server: S3Server) -> list[str]:
     """The data objects of the bucket."""
     return [key for key in server.keys(BUCKET) if key.startswith(("logs/", "copy/logs/"))]
 
 
-def test_a_worker_dies_in_the_middle_of_each_job(
-    spark_cluster: Cluster, server: S3Server, repo: Path, tmp_path: Path
+def commits(server: S3Server) -> int:
+    """How often the index was committed."""
+    return int(json.loads(server.get(BUCKET, "_index/_meta.json") or b"")["commitSeq"])
+
+
+def test_a_worker_dies_under_a_push_of_the_wheel(
+    spark_cluster: Cluster, server: S3Server, repo: Path, tmp_path: Path, wheel_python: Path
 ) -> None:
-    """Bulk push, deep verification and migration go on with the worker that is left; each is committed once."""
+    """The command of an installed wheel pushes on a cluster: the worker that is left goes on, it is committed once."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text(
+        f"spark.executor.extraJavaOptions {QUICK}\nspark.executor.memory 512m\n"
+        "spark.executor.cores 1\nspark.cores.max 2\n"
+    )
     spark_cluster.have_workers()
     server.inject(Run(spark_cluster.kill_worker), operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
-    pushed = mire(tmp_path, "push", "--all", "--pipeline", "--master", spark_cluster.master, "--repo", str(repo))
-    assert (len(pushed["sent"]), pushed["conflicts"], pushed["findings"]) == (FILES, [], [])
+    pushed = subprocess.run(
+        [
+            *(str(wheel_python.with_name("mire")), "push", "--all", "--pipeline", "--json"),
+            *("--master", spark_cluster.master, "--repo", str(repo)),
+        ],
+        env={**os.environ, **ACCESS, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(conf)},
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert (pushed.returncode, pushed.stderr) == (0, b""), pushed.stderr.decode()[-2000:]
+    told = json.loads(pushed.stdout)
+    assert (len(told["sent"]), told["conflicts"], told["findings"]) == (FILES, [], [])
     assert len(keys(server)) == FILES
     remote = open_s3(
         S3Settings(bucket=BUCKET, endpoint=server.url, region="us-east-1", force_path_style=True),
     )
     assert len(committed(remote)) == FILES
-    assert json.loads(server.get(BUCKET, "_index/_meta.json") or b"")["commitSeq"] == 1
-
-    spark_cluster.have_workers()
-    server.inject(Run(spark_cluster.kill_worker), operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
-    checked = mire(tmp_path, "verify", "--pipeline", "--deep", "--master", spark_cluster.master, "--repo", str(repo))
-    assert (checked["entries"], checked["read"], checked["kinds"]) == (FILES, FILES, {})
-
-    spark_cluster.have_workers()
-    server.inject(Run(spark_cluster.kill_worker), operation="PutObject", key="copy/*", skip=FILES // 2, times=1)
-    where = f"?endpoint={server.url}&region=us-east-1&forcePathStyle=true"
-    moved = mire(
-        tmp_path, "migrate", f"s3://{BUCKET}{where}", f"s3://{BUCKET}/copy{where}", "--master", spark_cluster.master
-    )
-    assert moved["objects"] == FILES
-    assert moved["copied"] + moved["there"] == FILES
-    assert len([key for key in keys(server) if key.startswith("copy/")]) == FILES
+    assert commits(server) == 1
 
 
 def test_a_slow_task_is_run_twice_and_committed_once(
-    spark_cluster: Cluster, server: S3Server, repo: Path, tmp_path: Path
+    spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path
 ) -> None:
     """While a request of one task hangs, a speculative copy of it does the work: every file is sent, in one commit."""
     spark_cluster.have_workers()
-    conf = tmp_path / "conf"
-    conf.mkdir()
-    (conf / "spark-defaults.conf").write_text(
-        "spark.speculation true\nspark.speculation.interval 100ms\nspark.speculation.quantile 0.1\n"
-        "spark.speculation.multiplier 1.1\nspark.speculation.minTaskRuntime 500ms\n"
-    )
     slow = "logs/0/0"
     hold = server.hold(operation="PutObject", key=slow)
     try:
-        pushed = mire(
-            tmp_path,
-            *("push", "--all", "--pipeline", "--master", spark_cluster.master, "--repo", str(repo)),
-            SPARK_CONF_DIR=str(conf),
-        )
+        pushed = spark_connect.mire("push", "--all", "--pipeline", "--repo", str(repo))
         # The request that hangs was not applied yet: what is stored is the work of the copy.
         assert server.get(BUCKET, slow) == b"content 0"
     finally:
         hold.release()
     assert len(pushed["sent"]) == FILES
     assert hold.arrived.is_set()
-    assert json.loads(server.get(BUCKET, "_index/_meta.json") or b"")["commitSeq"] == 1
+    assert commits(server) == 1
+
+
+def test_a_worker_dies_in_the_middle_of_each_job(
+    spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path, tmp_path: Path
+) -> None:
+    """Deep verification and migration go on with the worker that is left; an export has all there is."""
+    pushed = spark_connect.mire("push", "--all", "--no-pipeline", "--repo", str(repo))
+    assert len(pushed["sent"]) == FILES
+    spark_cluster.have_workers()
+    server.inject(Run(spark_cluster.kill_worker), operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
+    checked = spark_connect.mire("verify", "--pipeline", "--deep", "--repo", str(repo))
+    assert (checked["entries"], checked["read"], checked["kinds"]) == (FILES, FILES, {})
+
+    spark_cluster.have_workers()
+    server.inject(Run(spark_cluster.kill_worker), operation="PutObject", key="copy/*", skip=FILES // 2, times=1)
+    where = f"?endpoint={server.url}&region=us-east-1&forcePathStyle=true"
+    moved = spark_connect.mire("migrate", f"s3://{BUCKET}{where}", f"s3://{BUCKET}/copy{where}")
+    assert moved["objects"] == FILES
+    assert moved["copied"] + moved["there"] == FILES
+    assert len([key for key in keys(server) if key.startswith("copy/")]) == FILES

@@ -25,6 +25,7 @@ EMBEDDED: Final = "local[*]"
 LOG_LEVEL: Final = "MIRE_SPARK_LOG"
 _REMOTE: Final = "SPARK_REMOTE"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+_CONNECT: Final = "sc://"
 _LOOPBACK: Final = "127.0.0.1"
 _SAID_MAX: Final = 400
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
@@ -100,35 +101,57 @@ def _active(master: str | None) -> "SparkSession | None":
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     found = SparkSession.getActiveSession()
-    if found is not None and master is not None:
-        theirs = _master_of(found)
-        if theirs not in (None, master):
-            raise ConfigError(
-                f"this process already has a Spark session, at {shown(theirs)}, not at {shown(master)}: stop it, or do"
-                " without --master",
-                kind="other_session",
-            )
+    if found is not None:
+        _check_master(found, master)
     return found
 
 
-def _master_of(spark: "SparkSession") -> str | None:
+def _check_master(spark: "SparkSession", master: str | None) -> None:
+    """Refuse to run in a session that is not where somebody wants to run."""
+    if master is None:
+        return
+    theirs, is_same = _master_of(spark, master)
+    if not is_same:
+        raise ConfigError(
+            f"this process already has a Spark session, at {shown(theirs)}, not at {shown(master)}: stop it, or do"
+            " without --master",
+            kind="other_session",
+        )
+
+
+def _master_of(spark: "SparkSession", wanted: str) -> tuple[str, bool]:
+    """Where a session runs, and whether that is the place that is wanted."""
     try:
-        return str(spark.sparkContext.master)
+        theirs = str(spark.sparkContext.master)
     except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
-        return None
+        theirs = f"{_CONNECT}{_endpoint_of(spark)}"
+        return theirs, wanted.startswith(_CONNECT) and _endpoint_in(wanted) == _endpoint_of(spark)
+    return theirs, theirs == wanted
+
+
+def _endpoint_of(spark: Any) -> str:
+    # Spark shows the host, and not the port: two servers of one host are two places.
+    return str(spark.client._builder.endpoint)  # noqa: SLF001
+
+
+def _endpoint_in(address: str) -> str:
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - only who has Connect has it
+
+    return str(DefaultChannelBuilder(address).endpoint)
 
 
 def _start(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
-    remote = master if master is not None and master.startswith("sc://") else None
-    if remote is None and master is None:
-        remote = os.environ.get(_REMOTE)
-    if remote is not None:
+    # What is said on the command line counts more than the environment; an empty variable says nothing.
+    remote = os.environ.get(_REMOTE) if master is None else master
+    if remote and (master is None or remote.startswith(_CONNECT)):
         return _connect(remote, conf)
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder: Any = SparkSession.builder
     if _SUBMITTED in os.environ:
-        return _opened(lambda: _configured(builder, {**_EVERYWHERE, **conf}).getOrCreate(), master, None)
+        submitted = _opened(lambda: _configured(builder, {**_EVERYWHERE, **conf}).getOrCreate(), master, None)
+        _check_master(submitted, master)
+        return submitted
     wanted = {**_STARTED, **_EVERYWHERE}
     is_embedded = master is None or master.startswith("local")
     if is_embedded:
@@ -136,9 +159,8 @@ def _start(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
     options = [f"-Dlog4j2.configurationFile=file:{os.path.join(os.path.dirname(__file__), 'log4j2.properties')}"]
     given = conf.get("spark.driver.extraJavaOptions")
     wanted |= {**conf, "spark.driver.extraJavaOptions": " ".join([*options, *([given] if given else [])])}
-    builder = _configured(builder.master(master or EMBEDDED), wanted)
-    with _environment(is_embedded=is_embedded), _quiet() as said:
-        return _opened(builder.getOrCreate, master, said)
+    with _set(_environment(is_embedded=is_embedded)), _quiet() as said:
+        return _opened(_configured(builder.master(master or EMBEDDED), wanted).getOrCreate, master, said)
 
 
 def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
@@ -161,7 +183,9 @@ def _connect(remote: str, conf: Mapping[str, str]) -> "SparkSession":
     wanted = {"spark.sql.session.timeZone": "UTC", **conf}
     # Not the builder of the connected session itself: functions would then look for a context of this process.
     builder: Any = SparkSession.builder
-    return _opened(lambda: _configured(builder.remote(remote), wanted).getOrCreate(), remote, None)
+    # Spark itself refuses another address than that of the environment.
+    with _set({_REMOTE: None}):
+        return _opened(lambda: _configured(builder.remote(remote), wanted).getOrCreate(), remote, None)
 
 
 def _opened(start: Any, master: str | None, said: IO[str] | None) -> "SparkSession":
@@ -180,26 +204,37 @@ def _opened(start: Any, master: str | None, said: IO[str] | None) -> "SparkSessi
     return spark
 
 
-@contextlib.contextmanager
-def _environment(*, is_embedded: bool) -> Iterator[None]:
-    """What Spark reads from the environment when it starts; the environment is as it was afterwards."""
+def _environment(*, is_embedded: bool) -> dict[str, str | None]:
+    """What Spark reads from the environment when it starts."""
     home = find_java_home(process.environ())
-    wanted = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable}
+    # Where a Connect server is named, Spark would not start anything here.
+    wanted: dict[str, str | None] = dict.fromkeys((_REMOTE, "SPARK_CONNECT_MODE_ENABLED"))
+    wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
     wanted["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if home is not None:
         wanted["JAVA_HOME"] = home
     if is_embedded:
         wanted |= {"SPARK_LOCAL_IP": _LOOPBACK, "PYSPARK_PYTHON": sys.executable}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    return wanted
+
+
+@contextlib.contextmanager
+def _set(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Variables of the environment for a while, None for none; it is as it was afterwards."""
+    before = {name: os.environ.get(name) for name in variables}
+    _put(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _put(before)
+
+
+def _put(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @contextlib.contextmanager
