@@ -1,4 +1,4 @@
-"""Spark Connect for tests: one server whose tasks run on the cluster, and a client process that runs whatever it is told.
+"""Spark Connect for tests: one server whose tasks run on the cluster, and a client process that does what it is told.
 
 The server is one application for all tests: every application of its own costs three Javas.
 """
@@ -20,7 +20,7 @@ import pyspark
 import pytest
 
 from servers import free_ports
-from sparks import ACCESS, QUICK, READY_S, Cluster
+from sparks import ACCESS, LARGE, QUICK, READY_S, Cluster
 
 HANG_S = 240
 """Nothing takes this long; it only turns a hang into a failure."""
@@ -32,8 +32,7 @@ _CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": QUICK,
     "spark.executor.extraJavaOptions": QUICK,
-    # One task of it at a time on each worker: others have room beside it.
-    "spark.executor.memory": "512m",
+    "spark.executor.memory": LARGE,
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
     "spark.sql.shuffle.partitions": "2",

@@ -27,6 +27,9 @@ READY_S = 90
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
 """Options of a Java that lives for minutes: it does not compile what it will not run again."""
 
+LARGE, SMALL = "640m", "512m"
+"""Memory of an executor: a worker has room for one of each."""
+
 ACCESS = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_EC2_METADATA_DISABLED": "true"}
 """What tasks sign with at our own server, which takes any credentials."""
 
@@ -82,14 +85,10 @@ class Cluster:
         self._stack.close()
 
     def have_workers(self, count: int = 2) -> None:
-        """Start as many workers as are missing."""
+        """Start as many workers as are missing, and wait for them."""
         self._workers = [worker for worker in self._workers if worker.poll() is None]
-        main = "org.apache.spark.deploy.worker.Worker"
         while len(self._workers) < count:
-            work = self._directory / f"work-{self._number}"
-            # Room for several applications, of which each says how much it takes.
-            arguments = ["--host", "127.0.0.1", "--cores", "3", "--memory", "3g", "--work-dir", str(work)]
-            self._workers.append(self._started(main, [*arguments, "--webui-port", "0", self.master]))
+            self._start_worker()
         self._wait(lambda: (self._alive() or 0) >= count)
 
     def kill_worker(self) -> None:
@@ -100,6 +99,18 @@ class Cluster:
         worker = self._workers.pop(0)
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
+
+    def replace_worker(self) -> None:
+        """The same, but another is on its way, while the one that is left goes on."""
+        self.kill_worker()
+        self._start_worker()
+
+    def _start_worker(self) -> None:
+        main = "org.apache.spark.deploy.worker.Worker"
+        work = self._directory / f"work-{self._number}"
+        # Each has memory for one executor with `LARGE` and one with `SMALL`: so no application has two at one place.
+        arguments = ["--host", "127.0.0.1", "--cores", "2", "--memory", "1200m", "--work-dir", str(work)]
+        self._workers.append(self._started(main, [*arguments, "--webui-port", "0", self.master]))
 
     def _started(self, main: str, arguments: list[str]) -> "subprocess.Popen[bytes]":
         self._number += 1

@@ -1,4 +1,4 @@
-"""Python environments of workers: with the wheel of this checkout, of another release, with another Python, or with less.
+"""Python environments of workers: with the wheel of this checkout, of another release, with another Python, or less.
 
 They share the packages of others with the environment of the tests, and nothing of the checkout: what is shared is a
 path among others, so that the link to our sources in it does not count.

@@ -13,7 +13,7 @@ from mire.model.backend import S3Settings
 from mire.testing.faults import Run
 from mire.testing.s3server import S3Server
 from sparkconnect import HANG_S, Connect
-from sparks import ACCESS, QUICK, Cluster
+from sparks import ACCESS, LARGE, QUICK, Cluster
 from sync_world import committed
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -58,17 +58,23 @@ def test_a_worker_dies_under_a_push_of_the_wheel(
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "spark-defaults.conf").write_text(
-        f"spark.executor.extraJavaOptions {QUICK}\nspark.executor.memory 512m\n"
+        f"spark.executor.extraJavaOptions {QUICK}\nspark.executor.memory {LARGE}\n"
         "spark.executor.cores 1\nspark.cores.max 2\n"
     )
     spark_cluster.have_workers()
-    server.inject(Run(spark_cluster.kill_worker), operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
+    server.inject(Run(spark_cluster.replace_worker), operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
     pushed = subprocess.run(
         [
             *(str(wheel_python.with_name("mire")), "push", "--all", "--pipeline", "--json"),
             *("--master", spark_cluster.master, "--repo", str(repo)),
         ],
-        env={**os.environ, **ACCESS, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(conf)},
+        env={
+            **os.environ,
+            **ACCESS,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_CONF_DIR": str(conf),
+            "SPARK_SUBMIT_OPTS": QUICK,
+        },
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -111,12 +117,12 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     pushed = spark_connect.mire("push", "--all", "--no-pipeline", "--repo", str(repo))
     assert len(pushed["sent"]) == FILES
     spark_cluster.have_workers()
-    server.inject(Run(spark_cluster.kill_worker), operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
+    server.inject(Run(spark_cluster.replace_worker), operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
     checked = spark_connect.mire("verify", "--pipeline", "--deep", "--repo", str(repo))
     assert (checked["entries"], checked["read"], checked["kinds"]) == (FILES, FILES, {})
 
     spark_cluster.have_workers()
-    server.inject(Run(spark_cluster.kill_worker), operation="PutObject", key="copy/*", skip=FILES // 2, times=1)
+    server.inject(Run(spark_cluster.replace_worker), operation="PutObject", key="copy/*", skip=FILES // 2, times=1)
     where = f"?endpoint={server.url}&region=us-east-1&forcePathStyle=true"
     moved = spark_connect.mire("migrate", f"s3://{BUCKET}{where}", f"s3://{BUCKET}/copy{where}")
     assert moved["objects"] == FILES

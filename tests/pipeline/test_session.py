@@ -57,14 +57,15 @@ def test_batches_are_bounded() -> None:
 
 
 def test_an_error_of_a_task_arrives_as_what_it_was(spark: Any) -> None:
-    """What a task raises on purpose is raised on the driver: its class and its words."""
+    """What a task raises on purpose is raised on the driver: its class, its kind and its words."""
 
     def fail(_: Any) -> Any:
-        raise FormatError("the shard 'x' is damaged")
+        raise FormatError("the shard 'x' is damaged", kind="mismatch")
         yield
 
-    with pytest.raises(FormatError, match=r"^the shard 'x' is damaged$"), spark_errors("a test"):
+    with pytest.raises(FormatError, match=r"^the shard 'x' is damaged$") as raised, spark_errors("a test"):
         mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES), fail, ENTRIES).collect()
+    assert raised.value.kind == "mismatch"
 
 
 def test_a_bug_of_a_task_is_told_in_one_line(spark: Any) -> None:
@@ -80,14 +81,19 @@ def test_a_bug_of_a_task_is_told_in_one_line(spark: Any) -> None:
 
 
 def test_a_worker_without_the_package_is_named(spark: Any) -> None:
-    """A worker that cannot import mire is told apart from any other failure."""
+    """A worker that cannot import mire is told apart from any other failure, and from one that has another mire."""
 
-    def fail(_: Any) -> Any:
-        raise ModuleNotFoundError("No module named 'mire'")
-        yield
+    def fail(name: str) -> Any:
+        def task(_: Any) -> Any:
+            raise ModuleNotFoundError(f"No module named '{name}'")
+            yield
+
+        return mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES), task, ENTRIES)
 
     with pytest.raises(ConfigError, match=r"needs mire on every worker"), spark_errors("a test"):
-        mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES), fail, ENTRIES).collect()
+        fail("mire").collect()
+    with pytest.raises(ConfigError, match=r"a worker has another mire than the driver"), spark_errors("a test"):
+        fail("mire.pipeline.later").collect()
 
 
 def test_a_worker_of_another_release_is_refused() -> None:

@@ -26,18 +26,17 @@ print(json.dumps(sorted([row.model_id, row.version, int(row.id), row._error] for
 """
 
 
-def test_a_worker_dies_under_a_write_and_a_read_over_connect(
-    spark_cluster: Cluster, spark_connect: Connect
-) -> None:
+def test_a_worker_dies_under_a_write_and_a_read_over_connect(spark_cluster: Cluster, spark_connect: Connect) -> None:
     """Rows are written and read through Spark Connect on a cluster; a worker dies in each: every row is there once."""
     with S3Server(buckets=["bucket"]) as server:
         path = f"s3://bucket?region=us-east-1&forcePathStyle=true&endpoint={server.url}"
-        kill = Run(spark_cluster.kill_worker)
         spark_cluster.have_workers()
-        server.inject(kill, operation="PutObject", key="_control/mire-spark/*", times=1)
+        server.inject(Run(spark_cluster.replace_worker), operation="PutObject", key="_control/mire-spark/*", times=1)
         spark_connect.run(WRITE.format(path=path, models=MODELS))
         assert not [key for key in server.keys("bucket") if key.startswith("_control/mire-spark/")]
         spark_cluster.have_workers()
-        server.inject(kill, operation="GetObject", key="data/*/metadata.yaml", skip=MODELS // 2, times=1)
+        server.inject(
+            Run(spark_cluster.kill_worker), operation="GetObject", key="data/*/metadata.yaml", skip=MODELS // 2, times=1
+        )
         found = spark_connect.run(READ.format(path=path))
     assert found == sorted([f"vpc-{number}", 1, number, None] for number in range(MODELS))

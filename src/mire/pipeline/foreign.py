@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from mire import errors
-from mire.errors import ConfigError, MireError, RemoteError
+from mire.errors import ConfigError, MireError, RemoteError, shown
+from mire.model.release import VERSION
 
-_OURS: Final = re.compile(r"mire\.errors\.(\w+): (.+)")
-_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(mire|pyarrow|obstore)[\w.]*'")
+_OURS: Final = re.compile(r"mire\.errors\.(\w+): (.+)(?:\n\[kind: (\w+)\])?")
+_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)((?:\.\w+)*)'")
+_NO_NAME: Final = re.compile(r"(?:AttributeError: .*|ImportError: cannot import name .*)\bmire\.")
+_NO_PYTHON: Final = re.compile(r"Cannot run program \"(.+?)\"")
 _PYTHONS: Final = re.compile(r"Python in worker has different version[: ]+\(?'?([\d., ']+?)'?\)?(?: |,)")
 _LAST: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)(?:: .*)?)$", re.MULTILINE)
 _SAID_MAX: Final = 300
@@ -34,6 +37,16 @@ def spark_errors(what: str) -> Iterator[None]:
         raise found from error
 
 
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Around the work of a task: of an error the driver gets only the text, so that has its kind as well."""
+    try:
+        yield
+    except MireError as error:
+        error.add_note(f"[kind: {error.kind}]")
+        raise
+
+
 def _is_foreign(error: Exception) -> bool:
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j", "grpc")
 
@@ -41,13 +54,38 @@ def _is_foreign(error: Exception) -> bool:
 def _named(text: str, what: str) -> MireError:
     ours = _OURS.findall(text)
     if ours:
-        name, message = ours[-1]
+        name, message, kind = ours[-1]
         made = getattr(errors, name, RemoteError)
-        return made(message) if issubclass(made, MireError) else RemoteError(message)
-    missing = _NO_MODULE.search(text)
+        made = made if issubclass(made, MireError) else RemoteError
+        return made(message, kind=kind) if kind else made(message)
+    found = _environment_error(text, what)
+    if found is not None:
+        return found
+    said = _LAST.findall(text) or [text]
+    return RemoteError(
+        f"{what} failed in Spark: {' '.join(said[-1].split())[:_SAID_MAX]}; nothing was committed; MIRE_SPARK_LOG=info"
+        " shows more",
+        kind="spark",
+    )
+
+
+def _environment_error(text: str, what: str) -> ConfigError | None:
+    """What is wrong with the Python of a worker, if that is it."""
+    missing, no_python = _NO_MODULE.search(text), _NO_PYTHON.search(text)
+    if _NO_NAME.search(text) or (missing is not None and missing[1] == "mire" and missing[2]):
+        return ConfigError(
+            f"{what}: a worker has another mire than the driver, which is {VERSION}: install the same on both",
+            kind="version_mismatch",
+        )
     if missing is not None:
         return ConfigError(
             f"{what} needs {missing[1]} on every worker, and one has none: install the same 'mire[spark]' there",
+            kind="no_package",
+        )
+    if no_python is not None:
+        return ConfigError(
+            f"{what} needs a Python on every worker, and one has no {shown(no_python[1])}: set PYSPARK_PYTHON to one"
+            " that has 'mire[spark]'",
             kind="no_package",
         )
     if "PYTHON_VERSION_MISMATCH" in text or _PYTHONS.search(text):
@@ -55,9 +93,4 @@ def _named(text: str, what: str) -> MireError:
             f"{what}: driver and workers run different Pythons: set PYSPARK_PYTHON to the same version on both",
             kind="version_mismatch",
         )
-    said = _LAST.findall(text) or [text]
-    return RemoteError(
-        f"{what} failed in Spark: {' '.join(said[-1].split())[:_SAID_MAX]}; nothing was committed; MIRE_SPARK_LOG=info"
-        " shows more",
-        kind="spark",
-    )
+    return None

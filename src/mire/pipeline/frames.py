@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.storagelevel import StorageLevel
 
+from mire.pipeline.foreign import told
 from mire.pipeline.release import check_release, this_release
 
 BATCH: Final = 10_000
@@ -301,8 +302,9 @@ def mapped(
     driver = this_release()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        check_release(driver)
-        yield from work(batches)
+        with told():
+            check_release(driver)
+            yield from work(batches)
 
     return frame.mapInArrow(task, spark_schema(schema))
 
