@@ -1,6 +1,7 @@
 """Versions as Parquet: each once, whoever died when."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 import mire
-from mire.errors import ConflictError, FormatError, InputError
+from mire.errors import ConflictError, FormatError, InputError, RemoteError
 from mire.pipeline.jobs import export as job
 from mire.pipeline.jobs.export import export_store, read_export
 
@@ -100,3 +101,24 @@ def test_export_on_the_command_line(
     repo = store.datastore.repo_dir
     assert run("export", out, "--repo", repo)[1].startswith(f"exported 1 version to {out}, commit ")
     assert run("export", out, "--repo", repo)[1].startswith("nothing was committed since the last export")
+
+
+def test_an_export_that_spark_writes_elsewhere_is_none(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Spark's path is another directory than ours, that is an error, and no version counts as exported."""
+    store = synced()
+    store.model("echo", "e").put("note", "hello")
+    theirs = os.path.join(os.getcwd(), f"mire-{tmp_path.name}")
+    monkeypatch.chdir(tmp_path)
+    try:
+        # A path that every process sees as one of its own.
+        with pytest.raises(RemoteError, match=r"Spark wrote 1 versions, and 0 of them are in") as raised:
+            export_store(spark, store.datastore, f"/proc/self/cwd/mire-{tmp_path.name}")
+    finally:
+        shutil.rmtree(theirs)
+    assert raised.value.kind == "unreachable"
+    assert os.listdir(tmp_path / f"mire-{tmp_path.name}/versions") == []
+    # A relative path is ours.
+    assert export_store(spark, store.datastore, "out").versions == 1
+    assert [row[0] for row in rows(spark, tmp_path / "out")] == ["e"]

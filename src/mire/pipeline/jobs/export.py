@@ -10,15 +10,15 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import clock, files
 from mire.edge.turn import open_turn
-from mire.errors import ConflictError, FormatError, InputError, NotFoundError, shown
+from mire.errors import ConflictError, FormatError, InputError, NotFoundError, RemoteError, shown
 from mire.flow.datastore import Datastore
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import ARTIFACTS
@@ -58,16 +58,18 @@ def export_store(
     """Add what is new to the export in a directory, which is made if need be."""
     if "://" in directory:
         raise InputError(f"{shown(directory)} is an address: an export goes into a directory that Spark can rename")
+    # Spark may be elsewhere, where a relative path is another one.
+    root = os.path.abspath(directory)
     if dry_run:
         with spark_errors("the export"):
-            return _exported(spark, ds, directory, attributes, dry_run=True)
-    files.make_dirs(os.path.join(directory, VERSIONS))
-    lock = os.path.join(directory, _LOCK)
+            return replace(_exported(spark, ds, root, attributes, dry_run=True), directory=directory)
+    files.make_dirs(os.path.join(root, VERSIONS))
+    lock = os.path.join(root, _LOCK)
     with open_turn(lock, wait_ms=0.0, what="another export into this directory is at work"), spark_errors("the export"):
-        for name in os.listdir(directory):
+        for name in os.listdir(root):
             if name.startswith(_STAGING):
-                shutil.rmtree(os.path.join(directory, name))
-        return _exported(spark, ds, directory, attributes, dry_run=False)
+                shutil.rmtree(os.path.join(root, name))
+        return replace(_exported(spark, ds, root, attributes, dry_run=False), directory=directory)
 
 
 def _exported(spark: SparkSession, ds: Datastore, directory: str, attributes: Attributes, *, dry_run: bool) -> Exported:
@@ -94,10 +96,7 @@ def _exported(spark: SparkSession, ds: Datastore, directory: str, attributes: At
         count, failed = _counts(rows)
         return Exported(directory=directory, commit=commit, versions=count, failed=failed, is_dry_run=True)
     staging = os.path.join(directory, f"{_STAGING}{clock.new_uuid()}")
-    shaped = rows if attributes == "json" else rows.withColumn("attributes", F.expr("try_parse_json(attributes)"))
-    # By month as well: who asks about a time does not read the rest. A commit may bring versions of any age.
-    shaped.withColumn("month", F.substring("created_at", 1, 7)).write.partitionBy("month").parquet(staging)
-    count, failed = _counts(spark.read.parquet(staging)) if _has_files(staging) else (0, 0)
+    count, failed = _written(spark, rows, staging, attributes)
     if count == 0 and tag is None:
         # Without an index nothing tells a new state from the last one.
         shutil.rmtree(staging)
@@ -105,6 +104,25 @@ def _exported(spark: SparkSession, ds: Datastore, directory: str, attributes: At
     note = {"version": 1, "store": name, "commit": commit, "index": tag, "attributes": attributes, "versions": count}
     _publish(directory, staging, commit, note)
     return Exported(directory=directory, commit=commit, versions=count, failed=failed)
+
+
+def _written(spark: SparkSession, rows: DataFrame, staging: str, attributes: Attributes) -> tuple[int, int]:
+    """Write versions into a directory; how many there are, and how many of them have an error."""
+    shaped = rows if attributes == "json" else rows.withColumn("attributes", F.expr("try_parse_json(attributes)"))
+    written = Observation()
+    shaped = shaped.observe(written, F.count(F.lit(1)).alias("rows"))
+    # By month as well: who asks about a time does not read the rest. A commit may bring versions of any age.
+    shaped.withColumn("month", F.substring("created_at", 1, 7)).write.partitionBy("month").parquet(staging)
+    count, failed = _counts(spark.read.parquet(staging)) if _has_files(staging) else (0, 0)
+    if count < written.get["rows"]:
+        directory = os.path.dirname(staging)
+        raise RemoteError(
+            f"Spark wrote {written.get['rows']} versions, and {count} of them are in {shown(directory)}: every worker"
+            " must see it under this path; nothing was exported",
+            kind="unreachable",
+            path=directory,
+        )
+    return count, failed
 
 
 def _last(directory: str) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ Must not know: what a difference means (`plan/verify`), how a report is shown.
 Keeps: nothing is changed; memory of the driver does not grow with the store; whatever could not be looked at is told.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -89,7 +90,9 @@ def verify_store(
         first = tables.findings.orderBy(F.desc("is_damage"), "kind", "path").limit(SHOWN_MAX)
         done.findings = [Finding(**row.asDict()) for row in first.collect()]
         if table is not None:
-            tables.findings.orderBy("kind", "path").write.mode("overwrite").parquet(table)
+            # Spark may be elsewhere, where a relative path is another one.
+            place = table if "://" in table else os.path.abspath(table)
+            tables.findings.orderBy("kind", "path").write.mode("overwrite").parquet(place)
             done.table = table
     return done
 
