@@ -64,6 +64,13 @@ class Connect:
         document: dict[str, Any] = json.loads(out)
         return document
 
+    def refused(self, *arguments: str) -> dict[str, Any]:
+        """Run a command that must not end well; its error."""
+        code, out, err = self._ask(arguments=[*arguments, "--json"])
+        assert (code > 0, out) == (True, ""), out
+        document: dict[str, Any] = json.loads(err)
+        return document
+
     def run(self, code: str) -> Any:
         """Run lines in which `spark` is the session; the JSON they print."""
         ended, out, err = self._ask(code=code)

@@ -3,8 +3,10 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,22 @@ def commits(server: S3Server) -> int:
     return int(json.loads(server.get(BUCKET, "_index/_meta.json") or b"")["commitSeq"])
 
 
+def mire(program: Path, directory: Path, *arguments: str, **variables: str) -> dict[str, Any]:
+    """Run a command as its own process, which must end well and say nothing besides; its JSON document."""
+    done = subprocess.run(
+        [str(program.with_name("mire")), *arguments, "--json"],
+        env={**os.environ, **ACCESS, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_SUBMIT_OPTS": QUICK, **variables},
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()[-2000:]
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
 def test_a_worker_dies_under_a_push_of_the_wheel(
     spark_cluster: Cluster, server: S3Server, repo: Path, tmp_path: Path, wheel_python: Path
 ) -> None:
@@ -63,27 +81,10 @@ def test_a_worker_dies_under_a_push_of_the_wheel(
     )
     spark_cluster.have_workers()
     server.inject(Run(spark_cluster.replace_worker), operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
-    pushed = subprocess.run(
-        [
-            *(str(wheel_python.with_name("mire")), "push", "--all", "--pipeline", "--json"),
-            *("--master", spark_cluster.master, "--repo", str(repo)),
-        ],
-        env={
-            **os.environ,
-            **ACCESS,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_CONF_DIR": str(conf),
-            "SPARK_SUBMIT_OPTS": QUICK,
-        },
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=HANG_S,
-        check=False,
-    )
-    assert (pushed.returncode, pushed.stderr) == (0, b""), pushed.stderr.decode()[-2000:]
-    told = json.loads(pushed.stdout)
-    assert (len(told["sent"]), told["conflicts"], told["findings"]) == (FILES, [], [])
+    bulk = "push", "--all", "--pipeline", "--master", spark_cluster.master, "--repo", str(repo)
+    # What the command line says counts more than the environment.
+    pushed = mire(wheel_python, tmp_path, *bulk, SPARK_CONF_DIR=str(conf), SPARK_REMOTE="sc://127.0.0.1:1")
+    assert (len(pushed["sent"]), pushed["conflicts"], pushed["findings"]) == (FILES, [], [])
     assert len(keys(server)) == FILES
     remote = open_s3(
         S3Settings(bucket=BUCKET, endpoint=server.url, region="us-east-1", force_path_style=True),
@@ -93,14 +94,18 @@ def test_a_worker_dies_under_a_push_of_the_wheel(
 
 
 def test_a_slow_task_is_run_twice_and_committed_once(
-    spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path
+    spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path, tmp_path: Path
 ) -> None:
-    """While a request of one task hangs, a speculative copy of it does the work: every file is sent, in one commit."""
+    """While a request of one task hangs, a speculative copy of it does the work: every file is sent, in one commit.
+
+    The command is told the address of a Spark Connect server; the environment names another.
+    """
     spark_cluster.have_workers()
     slow = "logs/0/0"
     hold = server.hold(operation="PutObject", key=slow)
+    bulk = "push", "--all", "--pipeline", "--master", spark_connect.address, "--repo", str(repo)
     try:
-        pushed = spark_connect.mire("push", "--all", "--pipeline", "--repo", str(repo))
+        pushed = mire(Path(sys.executable), tmp_path, *bulk, SPARK_REMOTE="sc://127.0.0.1:1", JAVA_HOME="/nonexistent")
         # The request that hangs was not applied yet: what is stored is the work of the copy.
         assert server.get(BUCKET, slow) == b"content 0"
     finally:
@@ -111,10 +116,10 @@ def test_a_slow_task_is_run_twice_and_committed_once(
 
 
 def test_a_worker_dies_in_the_middle_of_each_job(
-    spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path, tmp_path: Path
+    spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path
 ) -> None:
-    """Deep verification and migration go on with the worker that is left; an export has all there is."""
-    pushed = spark_connect.mire("push", "--all", "--no-pipeline", "--repo", str(repo))
+    """Over the server that SPARK_REMOTE names, deep verification and migration go on with the worker that is left."""
+    pushed = spark_connect.mire("push", "--all", "--pipeline", "--repo", str(repo))
     assert len(pushed["sent"]) == FILES
     spark_cluster.have_workers()
     server.inject(Run(spark_cluster.replace_worker), operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
@@ -128,3 +133,10 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     assert moved["objects"] == FILES
     assert moved["copied"] + moved["there"] == FILES
     assert len([key for key in keys(server) if key.startswith("copy/")]) == FILES
+
+
+def test_a_session_over_connect_is_not_another(spark_connect: Connect, repo: Path) -> None:
+    """Where a process has a session at one server, the address of another is refused, also on the same host."""
+    told = spark_connect.refused("verify", "--pipeline", "--master", "sc://127.0.0.1:1", "--repo", str(repo))
+    assert told["kind"] == "other_session"
+    assert f"at '{spark_connect.address}', not at 'sc://127.0.0.1:1'" in told["message"]

@@ -1,5 +1,8 @@
 """The data source on a real cluster, over Spark Connect: workers have only the package, and one of them dies."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from mire.testing.faults import Run
@@ -26,8 +29,13 @@ print(json.dumps(sorted([row.model_id, row.version, int(row.id), row._error] for
 """
 
 
-def test_a_worker_dies_under_a_write_and_a_read_over_connect(spark_cluster: Cluster, spark_connect: Connect) -> None:
-    """Rows are written and read through Spark Connect on a cluster; a worker dies in each: every row is there once."""
+def test_a_worker_dies_under_a_write_and_a_read_over_connect(
+    spark_cluster: Cluster, spark_connect: Connect, bucket_repo: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Rows are written and read through Spark Connect on a cluster; a worker dies in each: every row is there once.
+
+    An export over Connect has them all, too.
+    """
     with S3Server(buckets=["bucket"]) as server:
         path = f"s3://bucket?region=us-east-1&forcePathStyle=true&endpoint={server.url}"
         spark_cluster.have_workers()
@@ -39,4 +47,7 @@ def test_a_worker_dies_under_a_write_and_a_read_over_connect(spark_cluster: Clus
             Run(spark_cluster.kill_worker), operation="GetObject", key="data/*/metadata.yaml", skip=MODELS // 2, times=1
         )
         found = spark_connect.run(READ.format(path=path))
+        repo = bucket_repo(server.url, "bucket")
+        exported = spark_connect.mire("export", str(tmp_path / "out"), "--repo", str(repo))
     assert found == sorted([f"vpc-{number}", 1, number, None] for number in range(MODELS))
+    assert exported["versions"] == MODELS
