@@ -149,7 +149,9 @@ def _start(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
 
     builder: Any = SparkSession.builder
     if _SUBMITTED in os.environ:
-        submitted = _opened(lambda: _configured(builder, {**_EVERYWHERE, **conf}).getOrCreate(), master, None)
+        submitted = _opened(
+            lambda: _configured(builder, {**_EVERYWHERE, **_of_session(conf)}).getOrCreate(), master, None
+        )
         _check_master(submitted, master)
         return submitted
     wanted = {**_STARTED, **_EVERYWHERE}
@@ -169,6 +171,11 @@ def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
     return builder
 
 
+def _of_session(conf: Mapping[str, str]) -> dict[str, str]:
+    """What a session may choose whose Java somebody else started."""
+    return {name: value for name, value in conf.items() if name.startswith("spark.sql.")}
+
+
 def _connect(remote: str, conf: Mapping[str, str]) -> "SparkSession":
     try:
         import pyspark.sql.connect.session  # noqa: F401, PLC0415 - needs packages of its own
@@ -180,7 +187,7 @@ def _connect(remote: str, conf: Mapping[str, str]) -> "SparkSession":
         ) from None
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    wanted = {"spark.sql.session.timeZone": "UTC", **conf}
+    wanted = {"spark.sql.session.timeZone": "UTC", **_of_session(conf)}
     # Not the builder of the connected session itself: functions would then look for a context of this process.
     builder: Any = SparkSession.builder
     # Spark itself refuses another address than that of the environment.
