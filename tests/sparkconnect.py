@@ -52,8 +52,9 @@ _CONF = {
 class Connect:
     """A Spark Connect server, and the client that talks to it."""
 
-    def __init__(self, address: str, client: "subprocess.Popen[str]") -> None:
+    def __init__(self, address: str, client: "subprocess.Popen[str]", log: Path) -> None:
         self.address = address
+        self.log = log
         self._client = client
         self._answer()
 
@@ -98,7 +99,7 @@ def spark_connect(spark_cluster: Cluster, tmp_path_factory: pytest.TempPathFacto
     """A server on the cluster, and its client; ask the cluster for workers."""
     directory = tmp_path_factory.mktemp("connect")
     with connect_server(spark_cluster.master, directory) as address, _client(address, directory) as client:
-        yield Connect(address, client)
+        yield Connect(address, client, directory / "connect.log")
 
 
 @contextlib.contextmanager

@@ -109,7 +109,9 @@ class Cluster:
         main = "org.apache.spark.deploy.worker.Worker"
         work = self._directory / f"work-{self._number}"
         # Each has memory for one executor with `LARGE` and one with `SMALL`: so no application has two at one place.
-        arguments = ["--host", "127.0.0.1", "--cores", "2", "--memory", "1200m", "--work-dir", str(work)]
+        # Two names of this machine, in turn: Spark runs no second copy of a task on the host of the first.
+        host = ("127.0.0.1", "localhost")[self._number % 2]
+        arguments = ["--host", host, "--cores", "2", "--memory", "1200m", "--work-dir", str(work)]
         self._workers.append(self._started(main, [*arguments, "--webui-port", "0", self.master]))
 
     def _started(self, main: str, arguments: list[str]) -> "subprocess.Popen[bytes]":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -103,6 +104,7 @@ def test_a_slow_task_is_run_twice_and_committed_once(
     spark_cluster.have_workers()
     slow = "logs/0/0"
     hold = server.hold(operation="PutObject", key=slow)
+    before = spark_connect.log.stat().st_size
     bulk = "push", "--all", "--pipeline", "--master", spark_connect.address, "--repo", str(repo)
     try:
         pushed = mire(Path(sys.executable), tmp_path, *bulk, SPARK_REMOTE="sc://127.0.0.1:1", JAVA_HOME="/nonexistent")
@@ -113,6 +115,10 @@ def test_a_slow_task_is_run_twice_and_committed_once(
     assert len(pushed["sent"]) == FILES
     assert hold.arrived.is_set()
     assert commits(server) == 1
+    # No task failed, and one was started a second time: a request that was only asked again would not show that.
+    said = spark_connect.log.read_text(errors="replace")[before:]
+    assert re.search(r"Starting task \d+\.1 in stage", said)
+    assert "Lost task" not in said
 
 
 def test_a_worker_dies_in_the_middle_of_each_job(
