@@ -22,10 +22,18 @@ _FACT: Final = "derived_monolith"
 _TRIES: Final = 3
 
 
+def make_monolith(place: Place, *, after: int) -> None:
+    """Make the copy anew from all shards, after a commit that replaced them."""
+    refresh_monolith(place, {}, (), before=None, after=after)
+
+
 def refresh_monolith(
-    place: Place, upserts: Mapping[RelPath, Entry], removals: Collection[RelPath], *, before: int, after: int
+    place: Place, upserts: Mapping[RelPath, Entry], removals: Collection[RelPath], *, before: int | None, after: int
 ) -> None:
-    """Bring the copy from one commit to the next; whoever is faster three times keeps it in step, too."""
+    """Bring the copy from one commit to the next; whoever is faster three times keeps it in step, too.
+
+    `before` is None where the changes since the commit before are not known.
+    """
     for _ in range(_TRIES):
         found = fetch(place.remote, MONOLITH)
         tag = None if found is None or isinstance(found, Same) else found.stat.fingerprint

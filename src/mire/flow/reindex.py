@@ -3,7 +3,8 @@
 Owns: the order of writes, and what a cache may no longer believe afterwards.
 Must not know: where the entries come from.
 Keeps: every object of the index is replaced only as it was seen before the entries were worked out; the list comes
-last. Dying in between leaves an old list, and running again goes on.
+last, and after it the copy that a monolith beside shards is. Dying in between leaves an old list, or an old copy, and
+running again goes on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ from itertools import islice
 from typing import Final
 
 from mire.errors import ConflictError
+from mire.flow.derived import make_monolith
 from mire.flow.migrate import next_seq, write_shards
 from mire.flow.monolith import forget_copy
 from mire.flow.place import META, MONOLITH, Place
@@ -60,6 +62,8 @@ def replace_shards(place: Place, seen: Seen, texts: Iterable[tuple[str, bytes]],
         raise _busy()
     _forget(place)
     place.state.set_facts({"commit_seq": str(seq)})
+    if place.ds.sync.is_monolith_kept:
+        make_monolith(place, after=seq)
     return seq
 
 
