@@ -1,8 +1,11 @@
 """Files on their way in: placed many at a time, and durable when all directories were synced."""
 
+import os
+import time
 from pathlib import Path
 
 from mire.edge import staging
+from mire.model.names import PRIVATE_PREFIX
 
 
 def test_every_directory_with_a_new_name_is_told(tmp_path: Path) -> None:
@@ -14,3 +17,21 @@ def test_every_directory_with_a_new_name_is_told(tmp_path: Path) -> None:
     assert staging.put_in_place(second, str(tmp_path / "a/b/c/other")) == [str(tmp_path / "a/b/c")]
     assert (tmp_path / "a/b/c/file").read_bytes() == b"one"
     staging.sync_dirs(told)
+
+
+def test_a_directory_of_ones_own_goes_with_what_is_left_in_it(tmp_path: Path) -> None:
+    """Files that others staged and nobody took are gone with the block; of one who died they go after a day."""
+    with staging.open_own(str(tmp_path)) as own:
+        taken, _ = staging.stage(own, [b"taken"])
+        left, _ = staging.stage(own, [b"left"])
+        staging.put_in_place(taken, str(tmp_path / "place"))
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
+    assert not os.path.exists(left)
+    fresh, old = tmp_path / os.path.basename(own), tmp_path / f"{PRIVATE_PREFIX}-old.tmp"
+    for each in (fresh, old):
+        each.mkdir()
+        (each / "file").write_text("x")
+    before = time.time() - 2 * 86_400
+    os.utime(old, (before, before))
+    staging.sweep(str(tmp_path))
+    assert (fresh.exists(), old.exists()) == (True, False)

@@ -6,8 +6,9 @@ Keeps: a file is under its final name only with all its bytes on disk; after `sy
 """
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from mire.edge import clock, pool
 from mire.edge.files import Written, make_dirs, mapped, sync_dir, temporary_beside, write_synced
@@ -16,6 +17,20 @@ from mire.model.names import PRIVATE_PREFIX
 _AT_ONCE = 16
 _FORGOTTEN_S = 86_400.0
 """A staged file this old belongs to a process that died: none keeps one so long."""
+
+
+@contextmanager
+def open_own(directory: str) -> Iterator[str]:
+    """A directory of one's own inside, which goes with whatever is left in it.
+
+    For files that others stage for us: who is run twice, or dies, stages what nobody takes.
+    """
+    own = temporary_beside(os.path.join(directory, "_"))
+    make_dirs(own)
+    try:
+        yield own
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def stage(directory: str, chunks: Iterable[bytes]) -> tuple[str, Written]:
@@ -33,9 +48,12 @@ def sweep(directory: str) -> None:
     oldest_s = clock.now_ns() / 1e9 - _FORGOTTEN_S
     with suppress(OSError), os.scandir(directory) as found:
         for entry in found:
-            is_ours = entry.name.startswith(f"{PRIVATE_PREFIX}-") and entry.is_file(follow_symlinks=False)
+            is_ours = entry.name.startswith(f"{PRIVATE_PREFIX}-") and not entry.is_symlink()
             if is_ours and entry.stat(follow_symlinks=False).st_mtime < oldest_s:
-                discard(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    discard(entry.path)
 
 
 def put_in_place(temporary: str, path: str) -> list[str]:

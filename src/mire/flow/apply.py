@@ -102,6 +102,14 @@ def bring(place: Place, steps: Sequence[Step], done: Pulled) -> None:
         return
     directory = staging_dir(place)
     staging.sweep(directory)
+    if place.ds.carrier is None:
+        _bring(place, steps, directory, done)
+        return
+    with staging.open_own(directory) as own:
+        _bring(place, steps, own, done)
+
+
+def _bring(place: Place, steps: Sequence[Step], directory: str, done: Pulled) -> None:
     arrived: list[tuple[Step, str, Written]] = []
     failure: RemoteError | None = None
     try:
