@@ -20,6 +20,9 @@ _NO_NAME: Final = re.compile(r"(?:AttributeError: .*|ImportError: cannot import 
 _NO_PYTHON: Final = re.compile(r"Cannot run program \"(.+?)\"")
 _PYTHONS: Final = re.compile(r"Python in worker has different version[: ]+\(?'?([\d., ']+?)'?\)?(?: |,)")
 _LAST: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)(?:: .*)?)$", re.MULTILINE)
+_JAVA: Final = re.compile(r"^(?:Caused by)?: (\w[\w.$]*(?:Error|Exception)(?:: .*)?)$", re.MULTILINE)
+_CANCELLED: Final = re.compile(r"SPARK_JOB_CANCELLED|Job \d+ cancelled|OPERATION_CANCELED")
+_FULL: Final = "No space left on device"
 _SAID_MAX: Final = 300
 
 
@@ -61,7 +64,15 @@ def _named(text: str, what: str) -> MireError:
     found = _environment_error(text, what)
     if found is not None:
         return found
-    said = _LAST.findall(text) or [text]
+    if _CANCELLED.search(text):
+        return RemoteError(f"{what} was cancelled in Spark: nothing was committed; run again", kind="cancelled")
+    if _FULL in text:
+        return RemoteError(
+            f"{what} found no space left on a disk, of the target or of Spark's own files (SPARK_LOCAL_DIRS moves"
+            " those): nothing was committed; free some, and run again",
+            kind="full",
+        )
+    said = _LAST.findall(text) or _JAVA.findall(text) or [text]
     return RemoteError(
         f"{what} failed in Spark: {' '.join(said[-1].split())[:_SAID_MAX]}; nothing was committed; MIRE_SPARK_LOG=info"
         " shows more",

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -66,9 +67,9 @@ def export_store(
     files.make_dirs(os.path.join(root, VERSIONS))
     lock = os.path.join(root, _LOCK)
     with open_turn(lock, wait_ms=0.0, what="another export into this directory is at work"), spark_errors("the export"):
-        for name in os.listdir(root):
-            if name.startswith(_STAGING):
-                shutil.rmtree(os.path.join(root, name))
+        for entry in files.list_dir(root):
+            if entry.name.startswith(_STAGING):
+                files.remove_tree(os.path.join(root, entry.name))
         return replace(_exported(spark, ds, root, attributes, dry_run=False), directory=directory)
 
 
@@ -95,15 +96,24 @@ def _exported(spark: SparkSession, ds: Datastore, directory: str, attributes: At
     if dry_run:
         count, failed = _counts(rows)
         return Exported(directory=directory, commit=commit, versions=count, failed=failed, is_dry_run=True)
-    staging = os.path.join(directory, f"{_STAGING}{clock.new_uuid()}")
-    count, failed = _written(spark, rows, staging, attributes)
-    if count == 0 and tag is None:
-        # Without an index nothing tells a new state from the last one.
-        shutil.rmtree(staging)
-        return Exported(directory=directory, commit=commit - 1, versions=0, failed=0, is_new=False)
-    note = {"version": 1, "store": name, "commit": commit, "index": tag, "attributes": attributes, "versions": count}
-    _publish(directory, staging, commit, note)
+    with _open_staging(directory) as staging:
+        count, failed = _written(spark, rows, staging, attributes)
+        if count == 0 and tag is None:
+            # Without an index nothing tells a new state from the last one.
+            return Exported(directory=directory, commit=commit - 1, versions=0, failed=0, is_new=False)
+        note = {"version": 1, "store": name, "commit": commit, "index": tag, "attributes": attributes}
+        _publish(directory, staging, commit, {**note, "versions": count})
     return Exported(directory=directory, commit=commit, versions=count, failed=failed)
+
+
+@contextmanager
+def _open_staging(directory: str) -> Iterator[str]:
+    """A place for the files of a commit, which goes unless it was made part of the export: it may fill a disk."""
+    staging = os.path.join(directory, f"{_STAGING}{clock.new_uuid()}")
+    try:
+        yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _written(spark: SparkSession, rows: DataFrame, staging: str, attributes: Attributes) -> tuple[int, int]:
@@ -202,13 +212,14 @@ def _has_files(root: str) -> bool:
 def _publish(directory: str, staging: str, commit: int, note: dict[str, Any]) -> None:
     """Make a commit part of the export: the note goes in, everything is on disk, one rename."""
     files.write_file(os.path.join(staging, NOTE), [json.dumps(note).encode()])
-    for where, _, names in os.walk(staging):
-        for name in names:
-            with open(os.path.join(where, name), "rb") as file:
-                os.fsync(file.fileno())
-        files.sync_dir(where)
     root = os.path.join(directory, VERSIONS)
-    os.rename(staging, os.path.join(root, f"commit={commit}"))
+    with files.mapped(directory):
+        for where, _, names in os.walk(staging):
+            for name in names:
+                with open(os.path.join(where, name), "rb") as file:
+                    os.fsync(file.fileno())
+            files.sync_dir(where)
+        os.rename(staging, os.path.join(root, f"commit={commit}"))
     files.sync_dir(root)
 
 

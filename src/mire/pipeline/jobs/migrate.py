@@ -76,8 +76,14 @@ def _into_directory(spark: SparkSession, source: Side, target: Side, *, dry_run:
         return plan_all(spark, source, replace(staged, name=target.name), is_new=not os.path.isdir(staging))
     files.make_dirs(staging)
     _, done = copy_all(spark, source, staged)
-    if os.path.isdir(final):
-        os.rmdir(final)
-    os.rename(staging, final)
-    files.sync_dir(os.path.dirname(final))
+    _show(staging, final)
     return replace(done, target=target.name)
+
+
+def _show(staging: str, final: str) -> None:
+    """Give the copy its name: until then nobody finds it there."""
+    with files.mapped(final):
+        if os.path.isdir(final):
+            os.rmdir(final)
+        os.rename(staging, final)
+    files.sync_dir(os.path.dirname(final))
