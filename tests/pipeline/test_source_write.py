@@ -13,6 +13,7 @@ import mire
 from mire.errors import ConfigError, InputError, MireError, OwnershipError
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import spark_schema
+from mire.pipeline.source import commit as source_commit
 from mire.pipeline.source.source import MireSource
 from mire.pipeline.source.writer import Writer
 from mire.plan.source import parse_source_options
@@ -159,6 +160,34 @@ def test_a_plain_directory_is_written(store: mire.Store, monkeypatch: pytest.Mon
     with pytest.raises(MireError, match=r"would share a directory"):
         writer.commit([staged])
     assert found_in(store) == wanted
+
+
+def test_many_models_are_written_under_the_global_lock(
+    synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to a number of models each has its lock; for more the one lock of the store is held; it is one commit."""
+    store, remote = synced(), tmp_path / "remote"
+    store.model("echo", "e").put("note", "hello")
+    really, seen = source_commit.check_may_write, list[set[str]]()
+
+    def look(*arguments: Any, **options: Any) -> None:
+        seen.append({str(path.relative_to(remote)) for path in remote.rglob("*.lock")})
+        really(*arguments, **options)
+
+    assert source_commit._LOCKS_MAX == 200
+    monkeypatch.setattr(source_commit, "_LOCKS_MAX", 3)
+    monkeypatch.setattr(source_commit, "check_may_write", look)
+    for count in (3, 4):
+        seq = decode_meta((remote / "_index/_meta.json").read_bytes(), "meta").commit_seq or 0
+        writer, schema = writer_for(remote)
+        rows = [("echo", f"m-{number}", "note", "x") for number in range(count)]
+        writer.commit([writer.write(batch(schema, *rows))])
+        wanted = {".datastore.lock"} if count == 4 else {f"data/echo/{row[1]}/.lock" for row in rows}
+        assert seen == [wanted] * count
+        seen.clear()
+        assert decode_meta((remote / "_index/_meta.json").read_bytes(), "meta").commit_seq == seq + 1
+        assert not list(remote.rglob("*.lock"))
+    assert len(found_in(store)) == 1 + 3 + 4
 
 
 @pytest.mark.parametrize(
