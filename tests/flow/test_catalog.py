@@ -238,6 +238,18 @@ def test_a_look_that_fails_does_not_fail_the_write(filled: mire.Store, repo: Pat
     note(filled.datastore, filled.model("svc/web", "a").ref, DataName("state"))
 
 
+def test_a_dry_rebuild_counts_and_changes_nothing(filled: mire.Store, repo: Path) -> None:
+    """Its numbers and errors are those of the rebuild that follows; the catalog stays as it was until then."""
+    before = len(rows(filled))
+    next((repo / ".swamp/data").rglob("metadata.yaml")).write_text("{")
+    planned = rebuild(filled.datastore, dry_run=True)
+    with opened(filled.datastore) as catalog:
+        assert catalog.one("SELECT count(*) FROM version") == (before,)
+    done = rebuild(filled.datastore)
+    assert (planned.names, planned.read, planned.errors) == (done.names, done.read, done.errors)
+    assert (done.read, len(done.errors)) == (before - 1, 1)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_rebuild_goes_on_later(store: mire.Store, repo: Path, workers: int) -> None:
     """Stopped in the middle, what was read is kept, and the next look reads the rest."""

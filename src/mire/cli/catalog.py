@@ -55,10 +55,11 @@ def rebuild(pipeline: bool, is_all: bool, dry_run: bool, master: str | None) -> 
         done = rebuild_it(open_datastore(), workers=os.cpu_count() or 1, progress=progress, dry_run=dry_run)
     read = [] if others is None else others.namespaces
     errors = done.errors if others is None else [*done.errors, *others.errors]
-    document: dict[str, object] = {"names": done.names, "versions": done.read, "errors": errors}
+    document: dict[str, object] = {"dryRun": dry_run, "names": done.names, "versions": done.read, "errors": errors}
     if others is not None:
         document |= _imported_document(read)
-    lines = [f"{done.read} versions of {done.names} names", *(f"damaged: {plain(error)}" for error in errors)]
+    what = f"{done.read} versions of {done.names} names"
+    lines = [f"would read {what}" if dry_run else what, *(f"damaged: {plain(error)}" for error in errors)]
     emit("catalog.rebuild", document, lambda: "\n".join([*lines, *([] if others is None else [_imported(read)])]))
     _leave(read, GOOD)
 
