@@ -30,6 +30,10 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
 LARGE, SMALL = "640m", "512m"
 """Memory of an executor: a worker has room for one of each."""
 
+DAEMON = {"spark.python.daemon.module": "spark_daemon"}
+PRELOADED = str(Path(__file__).parent / "preloaded")
+"""The module that workers are forked from, and where it is: they begin with everything imported."""
+
 ACCESS = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_EC2_METADATA_DISABLED": "true"}
 """What tasks sign with at our own server, which takes any credentials."""
 
@@ -47,6 +51,7 @@ def spark() -> Iterator[object]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.warehouse.dir": os.devnull,
+        **DAEMON,
         **environ,
     }
     with contextlib.ExitStack() as stack:
@@ -54,6 +59,7 @@ def spark() -> Iterator[object]:
             # The processes in which Spark plans know only what Java was started with.
             for name, value in ACCESS.items():
                 patch.setenv(name, value)
+            patch.setenv("PYTHONPATH", PRELOADED)
             session = stack.enter_context(open_session("local[2,3]", conf=conf))
         yield session
 

@@ -12,6 +12,9 @@ from mire.cli.main import main
 from mire.edge.state import close_states
 from sparks import ACCESS
 
+# What it asserts is told as what tests assert.
+pytest.register_assert_rewrite("job_table")
+
 REPO_ID = "00000000-0000-4000-8000-000000000001"
 
 
@@ -22,8 +25,15 @@ def synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     opened: list[mire.Store] = []
 
     def make(
-        name: str = "one", *, index: str = "sharded", namespace: str = "", remote: Path | None = None
+        name: str = "one",
+        *,
+        index: str = "sharded",
+        namespace: str = "",
+        remote: Path | None = None,
+        home: str | None = None,
     ) -> mire.Store:
+        if home is not None:
+            monkeypatch.setenv("HOME", home)
         repo = tmp_path / name
         repo.mkdir()
         path = remote or tmp_path / "remote"
