@@ -148,7 +148,7 @@ def bulk(files: int, size: int) -> None:
     with directory() as root:
         source = filled(root / "source", files, size)
         print(f"{files} files of {size} B, SeaweedFS, {os.cpu_count()} cores; 'copied' is from store to store")
-        for name, run in (("s5cmd", _by_s5cmd), ("rclone", _by_rclone), ("spark", _by_mire), ("here", _by_mire)):
+        for name, run in (("s5cmd", _by_s5cmd), ("spark", _by_mire), ("here", _by_mire), ("rclone", _by_rclone)):
             with seaweedfs(root / name) as server:
                 run(name, files, source, root / name, server.url)
             shutil.rmtree(root / name)

@@ -72,7 +72,7 @@ class Cluster:
         self._directory = directory
         self._stack = contextlib.ExitStack()
         self._port, self._web = free_ports(2)
-        self._workers: list[subprocess.Popen[bytes]] = []
+        self._workers: list[tuple[str, subprocess.Popen[bytes]]] = []
         self._number = 0
 
     @property
@@ -92,7 +92,7 @@ class Cluster:
 
     def have_workers(self, count: int = 2) -> None:
         """Start as many workers as are missing, and wait for them."""
-        self._workers = [worker for worker in self._workers if worker.poll() is None]
+        self._workers = [each for each in self._workers if each[1].poll() is None]
         while len(self._workers) < count:
             self._start_worker()
         self._wait(lambda: (self._alive() or 0) >= count)
@@ -102,7 +102,7 @@ class Cluster:
 
         A younger one may not have begun with its first task.
         """
-        worker = self._workers.pop(0)
+        _, worker = self._workers.pop(0)
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
@@ -115,10 +115,11 @@ class Cluster:
         main = "org.apache.spark.deploy.worker.Worker"
         work = self._directory / f"work-{self._number}"
         # Each has memory for one executor with `LARGE` and one with `SMALL`: so no application has two at one place.
-        # Two names of this machine, in turn: Spark runs no second copy of a task on the host of the first.
-        host = ("127.0.0.1", "localhost")[self._number % 2]
+        # Two names of this machine: Spark runs no second copy of a task on the host of the first.
+        taken = {name for name, _ in self._workers}
+        host = next((name for name in ("127.0.0.1", "localhost") if name not in taken), "127.0.0.1")
         arguments = ["--host", host, "--cores", "2", "--memory", "1200m", "--work-dir", str(work)]
-        self._workers.append(self._started(main, [*arguments, "--webui-port", "0", self.master]))
+        self._workers.append((host, self._started(main, [*arguments, "--webui-port", "0", self.master])))
 
     def _started(self, main: str, arguments: list[str]) -> "subprocess.Popen[bytes]":
         self._number += 1

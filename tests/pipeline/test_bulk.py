@@ -1,6 +1,7 @@
 """Bulk push and pull: moved by tasks, decided and committed as always."""
 
 import json
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -16,7 +17,7 @@ from mire.errors import RemoteError
 from mire.flow.mark import mark_all
 from mire.flow.pull import pull
 from mire.flow.push import push
-from mire.pipeline.carrier import SparkCarrier
+from mire.pipeline.carrier import SparkCarrier, worth_it
 from mire.testing.faults import Fail
 from mire.testing.s3server import S3Server
 from mire.wire.relpath import is_internal
@@ -85,6 +86,12 @@ def test_what_one_file_does_not_let_happen_is_told(spark: Any, synced: Callable[
     assert done.findings == [
         "'logs/1/1' is in the index, but its object is not there: 'mire verify' shows what can be done"
     ]
+
+
+@pytest.mark.parametrize(("cores", "files"), [(1, sys.maxsize), (2, 45_714), (4, 30_476), (64, 23_220)])
+def test_spark_is_started_for_what_its_start_is_worth(cores: int, files: int) -> None:
+    """The fewer cores one process leaves idle, the more files it takes; with one core it never pays."""
+    assert worth_it(cores) == files
 
 
 def test_few_files_start_no_spark(synced: Callable[..., mire.Store]) -> None:

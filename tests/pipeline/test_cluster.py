@@ -125,9 +125,9 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path
 ) -> None:
     """Over the server that SPARK_REMOTE names, deep verification and migration go on with the worker that is left."""
+    spark_cluster.have_workers()
     pushed = spark_connect.mire("push", "--all", "--pipeline", "--repo", str(repo))
     assert len(pushed["sent"]) == FILES
-    spark_cluster.have_workers()
     server.inject(Run(spark_cluster.replace_worker), operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
     checked = spark_connect.mire("verify", "--pipeline", "--deep", "--repo", str(repo))
     assert (checked["entries"], checked["read"], checked["kinds"]) == (FILES, FILES, {})

@@ -5,6 +5,7 @@ Must not know: what a job does.
 Keeps: Spark is imported when a job runs, never for help.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +18,9 @@ from mire.model.config import SYNC_TIMEOUT_S_MAX
 
 if TYPE_CHECKING:
     from mire.flow.datastore import Datastore
+
+_CLUSTER_CORES = 16
+"""What a cluster is taken to have before it was asked: more would change nothing."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,9 +56,10 @@ def carried(ds: "Datastore", *, is_bulk: bool, is_forced: bool | None, master: s
     if not is_bulk or is_forced is False:
         yield ds
         return
-    from mire.pipeline.carrier import WORTH_IT, SparkCarrier
+    from mire.pipeline.carrier import SparkCarrier, worth_it
 
-    with SparkCarrier(lambda: open_spark(master, is_moving=True), worth_it=1 if is_forced else WORTH_IT) as carrier:
+    enough = 1 if is_forced else worth_it((os.cpu_count() or 1) if master is None else _CLUSTER_CORES)
+    with SparkCarrier(lambda: open_spark(master, is_moving=True), worth_it=enough) as carrier:
         yield replace(ds, carrier=carrier)
 
 

@@ -5,6 +5,7 @@ Must not know: what is moved and why, what is committed afterwards.
 Keeps: few files are moved by this process, and no Spark is started for them, unless somebody insists.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
@@ -23,10 +24,16 @@ from mire.pipeline.store import spec_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WORTH_IT: Final = 20_000
-"""Files from which on starting Spark (some 8 s) is made up for by the second core; bench/pipeline.py measures it."""
+_START_MS: Final = 8_000
+_FILE_MS: Final = 0.35
+"""What starting Spark takes, and what a small file takes of one core; `bench/pipeline.py threshold` measures both."""
 AT_A_TIME: Final = 50_000
 _AT_ONCE_LEAST: Final = 4
+
+
+def worth_it(cores: int) -> int:
+    """Files from which on starting Spark is made up for by the cores that one process leaves idle."""
+    return sys.maxsize if cores == 1 else round(_START_MS / (_FILE_MS * (1 - 1 / cores)))
 
 
 class SparkCarrier:
@@ -34,9 +41,7 @@ class SparkCarrier:
 
     at_a_time = AT_A_TIME
 
-    def __init__(
-        self, open_spark: "Callable[[], AbstractContextManager[SparkSession]]", *, worth_it: int = WORTH_IT
-    ) -> None:
+    def __init__(self, open_spark: "Callable[[], AbstractContextManager[SparkSession]]", *, worth_it: int) -> None:
         self._open = open_spark
         self._worth_it = worth_it
         self._stack = ExitStack()

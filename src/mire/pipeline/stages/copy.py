@@ -97,8 +97,10 @@ def _put_large(one: Remote, other: Remote, rel: str, entry: Entry | None, condit
             yield chunk
 
     outcome = other.put_stream_if(rel, chunks, condition)
-    _check_described(rel, size, digest.hexdigest(), entry)
-    return outcome, digest.hexdigest(), size
+    # A refusal may come before everything was read.
+    found = _hashed(one, rel) if isinstance(outcome, Refused) else (digest.hexdigest(), size)
+    _check_described(rel, found[1], found[0], entry)
+    return outcome, *found
 
 
 def _check_described(rel: str, size: int, sha256: str, entry: Entry | None) -> None:
