@@ -3,8 +3,12 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from mire.edge import staging
+from mire.errors import MireError
 from mire.model.names import PRIVATE_PREFIX
 
 
@@ -35,3 +39,20 @@ def test_a_directory_of_ones_own_goes_with_what_is_left_in_it(tmp_path: Path) ->
     os.utime(old, (before, before))
     staging.sweep(str(tmp_path))
     assert (fresh.exists(), old.exists()) == (True, False)
+
+
+def test_nobody_stages_into_a_directory_that_is_going(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that still stages when the directory goes fails, and leaves nothing: not even right before the last step."""
+    refused, really_remove = [], os.rmdir
+
+    def remove(*args: Any, **kwargs: Any) -> None:
+        with pytest.raises(MireError) as caught:
+            staging.stage(own, [b"late"])
+        refused.append(caught.value)
+        really_remove(*args, **kwargs)
+
+    with staging.open_own(str(tmp_path)) as own:
+        staging.stage(own, [b"left"])
+        monkeypatch.setattr(os, "rmdir", remove)
+    assert len(refused) == 1
+    assert list(tmp_path.iterdir()) == []

@@ -30,7 +30,11 @@ def open_own(directory: str) -> Iterator[str]:
     try:
         yield own
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        # Under another name first: an attempt that is still at it finds no place for one more file.
+        gone = temporary_beside(own)
+        with suppress(OSError):
+            os.rename(own, gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def stage(directory: str, chunks: Iterable[bytes]) -> tuple[str, Written]:
