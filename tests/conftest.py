@@ -4,9 +4,11 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 import mire
 
@@ -19,6 +21,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["servers", "sparks", "sparkconnect", "sparkwheels"]
+
+_WITH_SPARK = "tests/pipeline/"
+
+
+class _OneSpark(LoadScopeScheduling):
+    """Tests with Spark run in one process, with one Java and one cluster; any other goes to whoever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _WITH_SPARK if nodeid.startswith(_WITH_SPARK) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneSpark:
+    """What runs where."""
+    return _OneSpark(config, log)
+
 
 _FOREIGN = ("SWAMP_", "MIRE_", "AWS_", "GOOGLE_", "GCLOUD_", "GCE_", "CLOUDSDK_", "STORAGE_EMULATOR_", "OBJECT_STORE_")
 _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all"))

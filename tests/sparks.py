@@ -1,6 +1,6 @@
 """Spark for tests: one embedded session for all of them, started when a test first asks for it.
 
-Tests that use it have `pytestmark = pytest.mark.xdist_group("spark")`: they run in one process, with one Java.
+Tests that use it are in tests/pipeline, which conftest.py keeps together: they run in one process, with one Java.
 """
 
 import contextlib

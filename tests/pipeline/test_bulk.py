@@ -23,8 +23,6 @@ from mire.testing.s3server import S3Server
 from mire.wire.relpath import is_internal
 from sync_world import committed
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 FILES = 60
 
 

@@ -19,8 +19,6 @@ from sparkconnect import HANG_S, Connect
 from sparks import ACCESS, LARGE, QUICK, Cluster
 from sync_world import committed
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 FILES = 40
 BUCKET = "mire-cluster"
 

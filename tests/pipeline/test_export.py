@@ -13,8 +13,6 @@ from mire.errors import ConflictError, FormatError, InputError, RemoteError
 from mire.pipeline.jobs import export as job
 from mire.pipeline.jobs.export import export_store, read_export
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def rows(spark: Any, directory: Path) -> list[tuple[Any, ...]]:
     """The versions in an export, with their commit."""

@@ -15,8 +15,6 @@ from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import batch_of, frame_of, mapped
 from mire.pipeline.store import StoreSpec, open_spec, spec_of
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 WRITES: dict[str, Callable[[Remote, str], object]] = {
     "put": lambda remote, key: remote.put(key, b"x"),
     "put_if": lambda remote, key: remote.put_if(key, b"x", Absent()),

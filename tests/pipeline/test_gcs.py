@@ -26,8 +26,6 @@ from mire.wire.relpath import is_internal
 from sparks import ACCESS
 from sync_world import committed
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 LARGE = 5 << 20
 
 

@@ -12,8 +12,6 @@ import pytest
 from docblocks import ROOT, blocks_of, check_console, shell
 from mire.cli.main import mire
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 GUIDE = ROOT / "docs/guide/pipeline.md"
 PIPED = ("|", ">", "&&", ";")
 RUNS = 6

@@ -22,8 +22,6 @@ from mire.pipeline.frames import spark_schema
 from sparks import Cluster
 from task_faults import TWICE, WAIT_S, WAITING, faulty_tasks
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Run = Callable[..., tuple[int, str, str]]
 INTERRUPTED = 130
 

@@ -17,8 +17,6 @@ from mire.pipeline.sides import open_source, open_target
 from mire.wire.relpath import is_internal
 from sync_world import committed
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def fill(store: mire.Store) -> None:
     """A few versions."""

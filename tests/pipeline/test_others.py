@@ -5,16 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import mire
 from mire.flow.imports import import_catalogs, known_imports, open_imports
 from mire.model.names import Namespace
 from mire.pipeline.jobs.others import rebuild_others
 from mire.wire.export import EXPORT_COLUMNS
 from tenants import Tenant
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 BLUE, RED = Namespace("blue"), Namespace("red")
 SHOWN = ",".join({"type_normalized": "model_type", "data_name": "name"}.get(name, name) for name in EXPORT_COLUMNS)

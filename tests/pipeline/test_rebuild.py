@@ -17,8 +17,6 @@ from mire.pipeline.jobs.rebuild import form_of, rebuild_index
 from mire.pipeline.view import IndexView
 from sync_world import committed
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def fill(store: mire.Store) -> None:
     """A few versions, published."""

@@ -11,8 +11,6 @@ import pytest
 import mire
 from mire.pipeline.jobs.repair import Repaired, repair_store
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 STATE = "data/aws/ec2/vpc/vpc-1/state"
 OTHER = "data/aws/ec2/vpc/vpc-2/state"
 

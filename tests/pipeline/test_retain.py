@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,8 +21,6 @@ from mire.pipeline.frames import RETENTION, frame_of
 from mire.pipeline.jobs.catalog import rebuild_catalog
 from mire.pipeline.jobs.retain import decide_rows, facts_rows, plan_store, retain_store
 from mire.plan.retention import Facts, RunRecord, plan_retention
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 RUN = Uuid("9d7f3c10-2b6a-4e88-8c31-6f5a0e9b4d21")

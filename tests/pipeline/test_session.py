@@ -16,8 +16,6 @@ from mire.pipeline.java import find_java_home
 from mire.pipeline.release import Release, check_release, this_release
 from mire.pipeline.session import open_session
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def test_an_embedded_session_is_quiet_and_local(spark: Any) -> None:
     """It listens on the loopback interface, has no web page, uses Arrow, and runs the Python it was started by."""

@@ -13,8 +13,6 @@ from mire.errors import ConfigError, FormatError, InputError, RemoteError
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.source.source import MireSource
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 MODELS = ("vpc-1", "vpc-2")
 DEFINITION = "31f6d0aa-8c47-4b0e-a5d9-e47c2b19f603"
 WORKFLOW = "9d7f3c10-2b6a-4e88-8c31-6f5a0e9b4d21"

@@ -3,14 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from mire.testing.faults import Run
 from mire.testing.s3server import S3Server
 from sparkconnect import Connect
 from sparks import Cluster
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 MODELS = 20
 WRITE = """

@@ -5,10 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytestmark = pytest.mark.xdist_group("spark")
-
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs/guide/spark.md"
 

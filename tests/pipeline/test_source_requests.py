@@ -12,8 +12,6 @@ from mire.edge.state import close_states
 from mire.testing.s3server import S3Server
 from sparks import ACCESS
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 MODELS = ("vpc-1", "vpc-2", "vpc-3")
 

@@ -18,8 +18,6 @@ from mire.testing.s3server import S3Server
 from sparks import ACCESS
 from tenants import Tenant
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SPACES = ("blue", "red")
 DEFINITION = "31f6d0aa-8c47-4b0e-a5d9-e47c2b19f603"
 WORKFLOW = "9d7f3c10-2b6a-4e88-8c31-6f5a0e9b4d21"

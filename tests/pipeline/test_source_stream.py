@@ -18,8 +18,6 @@ from mire.pipeline.source.stream import StreamReader
 from mire.pipeline.source.table import schema_of
 from mire.plan.source import parse_source_options
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 Key = tuple[str, str, int]
 
 

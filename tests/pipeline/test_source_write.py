@@ -19,8 +19,6 @@ from mire.pipeline.source.writer import Writer
 from mire.plan.source import parse_source_options
 from mire.wire.meta import decode_meta
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 COLUMNS = "model_type string, model_id string, name string, attributes string, tags map<string,string>"
 
 

@@ -20,8 +20,6 @@ from mire.pipeline.store import spec_of
 from mire.pipeline.view import look_at_index
 from mire.wire.relpath import is_internal, tenant_of
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 MODELS = ("vpc-1", "vpc-2")
 
 

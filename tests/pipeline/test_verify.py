@@ -19,8 +19,6 @@ from mire.pipeline.stages.shards import entry_row
 from mire.plan.threeway import Here, Value, plan_pull_of, plan_push_of
 from mire.wire.entry import encode_member
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 STATE = "data/aws/ec2/vpc/vpc-1/state"
 
 

@@ -16,8 +16,6 @@ from sparkconnect import HANG_S
 from sparks import ACCESS, QUICK, SMALL, Cluster
 from sparkwheels import OTHER, environment, newer_python, other_python
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 BUCKET = "mire-workers"
 USAGE = 2
 HOME = Path(pyspark.__file__).parent
