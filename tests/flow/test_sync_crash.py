@@ -214,6 +214,31 @@ def test_what_a_failed_push_said_is_no_conflict(
     raise AssertionError("a push of four files makes more than 100 requests")
 
 
+def test_what_a_push_said_and_left_in_conflict_stays_ours(
+    worlds: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two files that were published by a push that died, one is settled: the other is not forgotten with it."""
+    world = worlds(sharded=True)
+    one, other = world.client(), world.client()
+    one.write("logs/settled", "first")
+    one.write("logs/changed", "first")
+    with monkeypatch.context() as patch:
+        patch.setattr("mire.flow.push._agree", _dies)
+        assert _fails(one)
+    other.pull()
+    other.write("logs/changed", "theirs")
+    other.push()
+    one.write("logs/settled", "second")
+    one.write("logs/changed", "second")
+    assert [each.rel for each in one.push().conflicts] == ["logs/changed"]
+    one.remove("logs/changed")
+    assert [each.rel for each in one.push().conflicts] == ["logs/changed"]
+
+
+def _dies(*_: object) -> None:
+    raise RemoteError("told to die")
+
+
 def _fails(one: Client) -> bool:
     try:
         one.push()

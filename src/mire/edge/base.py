@@ -110,9 +110,13 @@ class Base(StateFile):
             kept = (fact for fact in facts.items() if fact[1] is not None)
             self.run_many("INSERT OR REPLACE INTO fact VALUES (?,?)", kept)
 
+    def has_facts_below(self, prefix: str) -> bool:
+        """Whether there are facts whose names begin with a prefix, which ends with '/'."""
+        return self.one("SELECT 1 FROM fact WHERE key > ? AND key < ? LIMIT 1", _within(prefix)) is not None
+
     def facts_below(self, prefix: str) -> dict[str, str]:
         """The facts whose names begin with a prefix, which ends with '/' and is left out."""
-        found = self.rows("SELECT key, value FROM fact WHERE key > ? AND key < ?", (prefix, f"{prefix[:-1]}0"))
+        found = self.rows("SELECT key, value FROM fact WHERE key > ? AND key < ?", _within(prefix))
         return {key[len(prefix) :]: value for key, value in found}
 
     def shard_tags(self) -> dict[str, str]:
@@ -127,6 +131,10 @@ class Base(StateFile):
         self.run("INSERT OR IGNORE INTO partition (name) VALUES (?)", (name,))
         row = self.one("SELECT id FROM partition WHERE name=?", (name,))
         return int(row[0]) if row else 0
+
+
+def _within(prefix: str) -> tuple[str, str]:
+    return prefix, f"{prefix[:-1]}0"
 
 
 def _below(rel: str) -> tuple[str, str, str]:

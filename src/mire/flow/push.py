@@ -21,7 +21,6 @@ from mire.flow.prepare import Prepared, Pushed, prepare
 from mire.flow.publish import PUBLISHED, is_published, leave_for_later, record_due
 from mire.flow.said import forget_said, record_said
 from mire.flow.send import delete, forget_intents, intend
-from mire.flow.unpublished import forget_unpublished
 from mire.model.names import RelPath
 from mire.plan.commit import Changes
 
@@ -109,7 +108,7 @@ def _commit(place: Place, prepared: Prepared, done: Pushed) -> set[RelPath]:
     )
     lost: set[RelPath] = set()
     intend(place, prepared.objects)
-    record_said(place, changes)
+    record_said(place, changes.removals)
     if prepared.reading is not None:
         gone = prepared.removals - changes.removals
         found = [*gone, *(RelPath(row.rel) for row in prepared.agreed)]
@@ -127,17 +126,17 @@ def _commit(place: Place, prepared: Prepared, done: Pushed) -> set[RelPath]:
 
 def _agree(place: Place, prepared: Prepared, lost: set[RelPath]) -> None:
     published = prepared.sent.keys() - lost
+    # By path, as the state keeps them: in the order in which they were stored it takes twice as long.
     rows = (
         agreed_row(rel, sent.entry, sent.identity, looked_ns=sent.looked_ns)
-        for rel, sent in prepared.sent.items()
+        for rel, sent in sorted(prepared.sent.items(), key=lambda each: each[0])
         if rel in published
     )
     place.state.agree([*rows, *prepared.agreed])
     place.state.forget(prepared.removals - lost)
     record_deleted(place, {rel: prepared.expected[rel] for rel in prepared.removals if rel not in lost})
     forget_intents(place, prepared.objects)
-    forget_said(place, [*prepared.sent, *prepared.removals, *(RelPath(row.rel) for row in prepared.agreed)])
-    forget_unpublished(place, prepared.sent)
+    forget_said(place, sorted(prepared.sent), [*prepared.removals, *(RelPath(row.rel) for row in prepared.agreed)])
     place.state.identify((local.rel, local.file, prepared.looked_ns) for local in prepared.same)
     if PUBLISHED in published:
         record_due(place, frozenset())
