@@ -119,7 +119,7 @@ def timed(what: str, count: int, command: list[str], env: dict[str, str] | None 
         cpu = load.end()
         if code:
             said.seek(0)
-            print(f"{what}: exit {code}: {said.read().strip()[-300:]}")
+            raise SystemExit(f"{what}: exit {code}: {said.read().strip()[-300:]}")
     shares = ", ".join(
         f"{name} {each:.0f}" for name, each in sorted(cpu.items(), key=lambda item: -item[1]) if each >= 1
     )
@@ -151,7 +151,18 @@ def bulk(files: int, size: int) -> None:
         for name, run in (("s5cmd", _by_s5cmd), ("spark", _by_mire), ("here", _by_mire), ("rclone", _by_rclone)):
             with seaweedfs(root / name) as server:
                 run(name, files, source, root / name, server.url)
+                check_copied(server, files, "one" if name == "here" else "two")
             shutil.rmtree(root / name)
+
+
+def check_copied(server: Any, files: int, prefix: str) -> None:
+    """That a program did what it was timed for."""
+    client = server.client()
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/data/")
+    found = sum(page["KeyCount"] for page in pages)
+    client.close()
+    if found != files:
+        raise SystemExit(f"{found} objects below {prefix}, not {files}")
 
 
 def _by_s5cmd(name: str, files: int, source: Path, _root: Path, url: str) -> None:
@@ -227,7 +238,8 @@ def verify(sizes: list[int]) -> None:
     with directory() as root, open_session() as spark:
         java = spark.sparkContext._gateway.proc.pid  # noqa: SLF001 - how else to tell
         os.environ["HOME"] = str(root)
-        for entries in sizes:
+        # What a new session does once is not the cost of a verification: the first one is not shown.
+        for number, entries in enumerate([1_000, *sizes]):
             remote = root / f"remote-{entries}"
             synthetic_index(remote, entries)
             repo = root / f"repo-{entries}"
@@ -249,6 +261,8 @@ def verify(sizes: list[int]) -> None:
                 done = verify_store(spark, store.datastore, objects=objects)
                 seconds = time.monotonic() - began
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            if number == 0:
+                continue
             print(
                 f"{done.entries:10} {seconds:8.1f} {done.entries / seconds:10.0f} {sum(done.kinds.values()):9}"
                 f" {peak:10.0f} {_peak_mb(java):8.0f}",
