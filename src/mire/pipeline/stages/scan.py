@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from mire.edge import pool
 from mire.edge.remote import Remote
 from mire.errors import NotFoundError
 from mire.model.names import DATASTORE_SUBDIRS
@@ -24,6 +25,7 @@ _PIECES_A_CORE: Final = 4
 """Pieces differ in size: with several for each core none waits long for the largest."""
 _LEVELS_MAX: Final = 200
 """Requests the driver makes at most to cut a listing."""
+_LEVELS_AT_ONCE: Final = 16
 
 
 def scan(spark: SparkSession, spec: StoreSpec, *, cores: int) -> DataFrame:
@@ -37,16 +39,14 @@ def plan_pieces(remote: Remote, *, wanted: int, is_solo: bool) -> list[tuple[str
     """Prefixes that together hold every object once; of some (`is_level`) only what is directly at them."""
     done: list[tuple[str, bool]] = [("", True)]
     top = [prefix for prefix in remote.list_level("").prefixes if not _is_foreign(remote, prefix, is_solo=is_solo)]
-    left, asked = top, 1
-    while left and len(done) + len(left) < wanted:
-        deeper: list[str] = []
-        for prefix in left:
-            asked += 1
-            level = remote.list_level(prefix).prefixes if asked <= _LEVELS_MAX else ()
-            done.append((prefix, bool(level)))
+    left, asked = top, 0
+    while left and len(done) + len(left) < wanted and asked < _LEVELS_MAX:
+        some, left = left[:_LEVELS_AT_ONCE], left[_LEVELS_AT_ONCE:]
+        asked += len(some)
+        for prefix, level in pool.run(remote.list_level, some, at_once=_LEVELS_AT_ONCE):
+            done.append((prefix, bool(level.prefixes)))
             # What looks like a tenant's is no row in any case (below): it is not asked for, either.
-            deeper += [each for each in level if tenant_of(each) is None]
-        left = deeper
+            left += [each for each in level.prefixes if tenant_of(each) is None]
     return [*done, *((prefix, False) for prefix in left)]
 
 
