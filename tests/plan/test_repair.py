@@ -1,5 +1,6 @@
 """Remedies: the table, and what holds for every combination."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mire.model.index import Damaged, Entry
-from mire.plan.repair import Orphans, Sides, plan_repair
+from mire.plan.repair import Orphans, Sides, plan_entry, plan_repair
 from mire.plan.threeway import Value, value_of
 
 
@@ -90,3 +91,26 @@ def test_the_last_copy_is_never_deleted(sides: Sides, orphans: Orphans, drop: bo
     if sides.is_young or sides.is_unreadable:
         assert remedy.action == "leave"
     assert remedy.reason
+
+
+@pytest.mark.parametrize(
+    ("before", "stored", "is_counting", "is_vouched", "decision"),
+    [
+        (None, VA, False, False, "describe"),
+        (A, VA, True, False, "complete"),
+        (replace(A, sha256=None), VA, True, False, "complete"),
+        (A, VB, True, False, "keep"),
+        (replace(A, size_bytes=7, sha256=None), VB, True, False, "keep"),
+        (A, VB, True, True, "describe"),
+        (A, VB, False, False, "describe"),
+    ],
+)
+def test_which_of_entry_and_object_a_new_index_believes(
+    before: Entry | None,
+    stored: Value,
+    is_counting: bool,  # noqa: FBT001
+    is_vouched: bool,  # noqa: FBT001
+    decision: str,
+) -> None:
+    """The entry, unless it is an old copy, or there is evidence for the object."""
+    assert plan_entry(before, stored, is_counting=is_counting, is_vouched=is_vouched) == decision

@@ -10,7 +10,8 @@ from mire.cli.sparked import spark_options
 if TYPE_CHECKING:
     from mire.flow.index import IndexSummary
     from mire.flow.migrate import Migrated
-    from mire.pipeline.jobs.rebuild import Form, Rebuilt
+    from mire.pipeline.jobs.rebuild import Rebuilt
+    from mire.pipeline.jobs.survivors import Form
 
 FORMS = {
     "none": "none yet",
@@ -68,7 +69,7 @@ def migrate(leave_out: bool, dry_run: bool) -> None:
 @click.option(
     "--index", "form", type=click.Choice(["dual", "sharded"]), help="The form, where the old one cannot tell."
 )
-@click.option("--deep", is_flag=True, help="Read every object, whatever the old index says of it.")
+@click.option("--deep", is_flag=True, help="Read every object, and believe it, whatever the old index says of it.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written; takes no lock, changes nothing.")
 @spark_options
 @common_options
@@ -76,8 +77,12 @@ def rebuild(form: "Form | None", deep: bool, dry_run: bool, master: str | None) 
     """Make the index anew from what is stored, on Spark.
 
     The store is listed; what of the old index still describes an object is kept, and other objects are read for their
-    hash. What has no object is no longer listed. It takes the global lock, and until its last step the old index is
-    what counts. Run again after a crash, it goes on.
+    hash. What has no object stays listed: caches delete what an index no longer lists, and one of them may have the
+    last copy. An object that is something else than its entry says is not believed, unless its metadata vouches for it;
+    with --deep every object is, and takes the place of good copies if it is damaged. 'mire repair' is for both.
+
+    It takes the global lock. Each shard is replaced by a complete one, and the list that counts the commit comes last.
+    Run again after a crash, it goes on.
     """
     from mire.cli.sparked import open_spark
     from mire.flow.place import view_of
@@ -95,6 +100,7 @@ def rebuild(form: "Form | None", deep: bool, dry_run: bool, master: str | None) 
         "kept": done.kept,
         "hashed": done.hashed,
         "gone": done.gone,
+        "differing": done.differing,
         "shards": done.shards,
         "commitSeq": done.commit_seq,
         "leftOut": list(done.left_out),
@@ -108,8 +114,12 @@ def _rebuilt_text(done: "Rebuilt") -> str:
     verb = "would write" if done.is_dry_run else "wrote"
     what = f"{verb} {count(done.entries, 'entry', 'entries')} into {count(done.shards, 'shard')}"
     commit = "" if done.commit_seq is None else f", commit {done.commit_seq}"
-    numbers = f"kept {done.kept}, read {done.hashed} for their hash, dropped {done.gone} without an object"
-    return "\n".join([f"{what}{commit}", numbers, *(plain(f"left out: {rel}") for rel in done.left_out)])
+    lines = [f"{what}{commit}", f"kept {done.kept}, read {done.hashed} for their hash"]
+    if done.gone:
+        lines.append(f"{done.gone} without an object: 'mire repair' stores it again from a cache that has a copy")
+    if done.differing:
+        lines.append(f"{done.differing} whose object is something else: 'mire verify --pipeline --deep' shows them")
+    return "\n".join([*lines, *(plain(f"left out: {rel}") for rel in done.left_out)])
 
 
 def _migrated_text(done: "Migrated") -> str:

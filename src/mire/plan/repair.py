@@ -1,6 +1,6 @@
 """What to do about a path whose entry, object and local copy do not agree.
 
-Owns: the table of remedies, each with its reason.
+Owns: the table of remedies, each with its reason, and which of an old entry and its object an index believes.
 Must not know: how anything is read or written.
 Keeps: nothing is deleted, and no entry is dropped, unless somebody asked for it; even then the last copy of any bytes
 stays; what somebody may be replacing right now is left alone.
@@ -91,6 +91,19 @@ def _gone(sides: Sides, wanted: Value | None, *, drop: bool) -> Remedy:
     if drop:
         return Remedy(action="drop", reason="the object is gone, and no copy is here: the index no longer lists it")
     return Remedy(action="leave", reason="the object is gone, and no copy is here: ask who has one, or add --drop")
+
+
+def plan_entry(
+    entry: Entry | None, stored: Value, *, is_counting: bool, is_vouched: bool
+) -> Literal["complete", "describe", "keep"]:
+    """What an index that is made anew says of an object, in view of the entry that survived.
+
+    `complete`: what the entry does, with the hash. `describe`: what the object is. `keep`: what the entry does, though
+    the object is something else; `is_counting` says that the entry is more than a copy that may be old.
+    """
+    if entry is not None and stored.size_bytes == entry.size_bytes and entry.sha256 in (None, stored.sha256):
+        return "complete"
+    return "keep" if entry is not None and is_counting and not is_vouched else "describe"
 
 
 def _is(value: Value | None, wanted: Value) -> bool:

@@ -1,18 +1,19 @@
 """A correct index from what is stored: a listing, and whatever of the old index can still be read.
 
 Owns: which entry counts for an object, and which objects are read because none does.
-Must not know: how an index is written (`flow/reindex`).
-Keeps: every object that an index can list is in it, with its hash; nothing that has no object is; the count of commits
-is above all there ever were; until the last step the old index is what counts.
+Must not know: how an index is written (`flow/reindex`), when an entry outlives its object (`plan/repair`).
+Keeps: every object that an index can list is in it, with its hash. Caches delete what an index no longer lists, and
+replace what it describes otherwise: so an entry whose object is gone stays, and so does one whose object is something
+else than it says, unless that is known to be right. The count of commits is above all there ever were.
 """
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import clock
@@ -20,25 +21,30 @@ from mire.errors import InputError, RemoteError
 from mire.flow.datastore import Datastore
 from mire.flow.exchange import check_gate
 from mire.flow.lock import hold_global
-from mire.flow.place import open_place
+from mire.flow.place import Place, open_place
 from mire.flow.reindex import Seen, replace_monolith, replace_shards
 from mire.model.index import Entry
 from mire.model.names import RelPath
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import ENTRIES, batches_of, kept, mapped, rows_of, spark_schema
 from mire.pipeline.jobs.cores import cores_of
+from mire.pipeline.jobs.survivors import AGREED, Form, survivors_of
 from mire.pipeline.stages.inspect import inspect
 from mire.pipeline.stages.scan import scan
-from mire.pipeline.stages.shards import entry_in, entry_row, read_monolith, read_shards
+from mire.pipeline.stages.shards import entry_in, entry_row
 from mire.pipeline.store import StoreSpec, open_spec, spec_of
 from mire.pipeline.view import IndexView, look_at_index
+from mire.plan.repair import plan_entry
+from mire.plan.threeway import Value
+from mire.wire.layout import LATEST, METADATA, RAW
 from mire.wire.monolith import encode_monolith
 from mire.wire.partition import partition_of
 from mire.wire.relpath import check_rel
 from mire.wire.shard import encode_shard
 
-Form = Literal["dual", "sharded"]
 SHARDS: Final = pa.schema([("partition", pa.string()), ("entries", pa.int64()), ("data", pa.binary())])
+_DECIDED: Final = pa.schema([*ENTRIES, pa.field("outcome", pa.string())])
+_OUTCOMES: Final = ("kept", "hashed", "gone", "differing")
 _PATHS_SHOWN: Final = 20
 
 
@@ -53,10 +59,12 @@ class Rebuilt:
     hashed: int
     """Objects that were read, because nothing described them."""
     gone: int
-    """Entries of the old index without an object."""
+    """Entries without an object; they stay: whoever has a copy can store it again."""
+    differing: int
+    """Entries that stay although their object is something else: which of the two is right is not known."""
     shards: int
     left_out: tuple[str, ...] = ()
-    """Objects that no index can list; the first of them."""
+    """Objects that no index can list, and entries that say nothing usable of an object that is gone; the first."""
     commit_seq: int | None = None
     is_dry_run: bool = False
 
@@ -73,7 +81,11 @@ def rebuild_index(
 ) -> Rebuilt:
     """Make the index anew, under the global lock; `deep` reads every object, whatever the old index says of it."""
     if dry_run:
-        with spark_errors("the rebuild"), _worked_out(spark, ds, form, deep=deep) as work:
+        with (
+            open_place(ds) as place,
+            spark_errors("the rebuild"),
+            _worked_out(spark, place, form, deep=deep) as work,
+        ):
             return replace(work.numbers, is_dry_run=True)
     check_gate(ds)
     # The lock alone, without what a cached datastore does around its own work: the cache may not be able to pull.
@@ -81,7 +93,7 @@ def rebuild_index(
         hold_global(replace(ds, lifecycle=None)) as hold,
         open_place(ds) as place,
         spark_errors("the rebuild"),
-        _worked_out(spark, ds, form, deep=deep) as work,
+        _worked_out(spark, place, form, deep=deep) as work,
     ):
 
         def check() -> None:
@@ -95,23 +107,26 @@ def rebuild_index(
 
 
 @contextmanager
-def _worked_out(spark: SparkSession, ds: Datastore, form: Form | None, *, deep: bool) -> Iterator[_Work]:
-    spec, cores = spec_of(ds), cores_of(spark)
+def _worked_out(spark: SparkSession, place: Place, form: Form | None, *, deep: bool) -> Iterator[_Work]:
+    spec, cores = spec_of(place.ds), cores_of(spark)
     view = look_at_index(open_spec(spec))
-    chosen = form_of(view, form, is_sharded=ds.sync.is_sharded)
+    chosen = form_of(view, form, is_sharded=place.ds.sync.is_sharded)
     with ExitStack() as stack:
-        matched = kept(stack, _matched(spark, spec, view, chosen, cores))
-        usable = matched.where("is_listable and object_size is not null")
-        described = F.lit(False) if deep else F.col("is_described")  # noqa: FBT003 - a column
-        read = kept(stack, inspect(usable.where(~described), spec))
+        survivors = survivors_of(stack, spark, place, view, chosen)
+        matched = kept(stack, _matched(scan(spark, spec, cores=cores), survivors, deep=deep))
+        usable = matched.where(
+            "is_listable and (object_size is not null or (is_lasting and last_modified is not null))"
+        )
+        read = kept(stack, inspect(usable.where("is_read"), spec))
         _check_read(read)
-        entries = kept(stack, _entries(usable.where(described), read, usable))
-        numbers = matched.agg(
-            F.count(F.when(F.col("object_size").isNull(), 1)).alias("gone"),
-            F.count(F.when(F.col("is_listable") & F.col("object_size").isNotNull(), 1)).alias("entries"),
-            F.count(F.when(F.col("is_listable") & F.col("object_size").isNotNull() & ~described, 1)).alias("hashed"),
+        entries = kept(stack, _entries(usable, read, spec, deep=deep))
+        numbers = entries.agg(
+            *(F.count(F.when(F.col("outcome") == each, 1)).alias(each) for each in _OUTCOMES),
+            F.count("*").alias("entries"),
+            F.count_distinct("partition").alias("shards"),
         ).collect()[0]
-        odd = matched.where("not is_listable and object_size is not null").select("rel").orderBy("rel")
+        has_nothing = "object_size is null and last_modified is null"
+        odd = matched.where(f"(not is_listable and object_size is not null) or ({has_nothing})").select("rel")
         yield _Work(
             entries=entries,
             seen=Seen(
@@ -123,12 +138,8 @@ def _worked_out(spark: SparkSession, ds: Datastore, form: Form | None, *, deep: 
             ),
             numbers=Rebuilt(
                 form=chosen,
-                entries=numbers["entries"],
-                kept=numbers["entries"] - numbers["hashed"],
-                hashed=numbers["hashed"],
-                gone=numbers["gone"],
-                shards=entries.select("partition").distinct().count(),
-                left_out=tuple(row["rel"] for row in odd.limit(_PATHS_SHOWN).collect()),
+                **numbers.asDict(),
+                left_out=tuple(row["rel"] for row in odd.orderBy("rel").limit(_PATHS_SHOWN).collect()),
             ),
         )
 
@@ -160,26 +171,24 @@ def form_of(view: IndexView, wanted: Form | None, *, is_sharded: bool) -> Form:
     return wanted
 
 
-def _matched(spark: SparkSession, spec: StoreSpec, view: IndexView, form: Form, cores: int) -> DataFrame:
+def _matched(listed: DataFrame, survivors: DataFrame, *, deep: bool) -> DataFrame:
     """Objects beside the entry that describes them, if one does; what has only one of the two is there, too."""
-    shards = read_shards(spark, spec, view, cores=cores).withColumn("rank", F.lit(0 if form == "sharded" else 1))
-    monolith = read_monolith(spark, spec, view).withColumn("rank", F.lit(1 if form == "sharded" else 0))
-    order = Window.partitionBy("rel").orderBy("rank", "partition")
-    survivors = (
-        shards.unionByName(monolith)
-        .where(F.col("rel").isNotNull() & F.col("damage").isNull())
-        .withColumn("number", F.row_number().over(order))
-        .where("number = 1")
-        .drop("number", "rank", "partition")
-    )
-    objects = scan(spark, spec, cores=cores).select("rel", F.col("size_bytes").alias("object_size"))
+    objects = listed.select("rel", F.col("size_bytes").alias("object_size"), "modified_ms")
     listable = F.udf(is_listable, "boolean", useArrow=True)
-    joined = objects.join(survivors, "rel", "full_outer")
-    is_described = F.coalesce(
-        (F.col("size_bytes") == F.col("object_size")) & F.col("sha256").isNotNull(),
-        F.lit(False),  # noqa: FBT003
+    # A push that died after it replaced an object leaves it younger than its entry.
+    entry_ms = F.unix_millis(F.try_to_timestamp("last_modified"))
+    is_described = (
+        (F.col("rank") < AGREED)
+        & (F.col("size_bytes") == F.col("object_size"))
+        & F.col("sha256").isNotNull()
+        & (F.col("modified_ms") <= entry_ms)
     )
-    return joined.withColumn("is_described", is_described).withColumn("is_listable", listable("rel"))
+    believed = F.lit(False) if deep else F.coalesce(is_described, F.lit(False))  # noqa: FBT003 - columns
+    return (
+        objects.join(survivors, "rel", "full_outer")
+        .withColumn("is_read", F.col("object_size").isNotNull() & ~believed)
+        .withColumn("is_listable", listable("rel"))
+    )
 
 
 def is_listable(rel: str) -> bool:
@@ -196,20 +205,66 @@ def _check_read(read: DataFrame) -> None:
         )
 
 
-def _entries(described: DataFrame, read: DataFrame, usable: DataFrame) -> DataFrame:
-    """The entries of the new index: those that describe their object, and new ones for the others."""
+def _entries(usable: DataFrame, read: DataFrame, spec: StoreSpec, *, deep: bool) -> DataFrame:
+    """The entries of the new index: those that are believed, and new ones for the other objects."""
     now = clock.now_instant()
-    fresh = read.select(
-        "rel", F.col("size_bytes"), F.lit(now).alias("last_modified"), F.col("sha256").alias("sha256")
-    ).join(usable.select("rel", "local_mtime", "extra"), "rel")
-    kept = described.select("rel", "size_bytes", "last_modified", "sha256", "local_mtime", "extra")
-    whole = kept.unionByName(fresh).withColumn("damage", F.lit(None).cast("string"))
+    read_as = read.select("rel", F.col("size_bytes").alias("read_size"), F.col("sha256").alias("read_sha256"), "marker")
+    joined = usable.join(read_as, "rel", "left")
+    is_other = (F.col("read_size") != F.col("size_bytes")) | (F.col("read_sha256") != F.col("sha256"))
+    other = joined.where(is_other & F.col("is_counting"))
+    if deep or other.isEmpty():
+        vouched = joined.withColumn("is_vouched", F.lit(deep))
+    else:
+        vouched = joined.join(_vouched(other, usable, spec), "rel", "left")
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (entry_row(row["rel"], partition_of(row["rel"]), _entry(row)) for row in rows_of(batches))
-        yield from batches_of(rows, ENTRIES)
+        rows = ((row["rel"], *_decided(row, now)) for row in rows_of(batches))
+        yield from batches_of(
+            ((*entry_row(rel, partition_of(rel), entry), what) for rel, entry, what in rows), _DECIDED
+        )
 
-    return mapped(whole, work, ENTRIES)
+    return mapped(vouched.withColumn("damage", F.lit(None).cast("string")), work, _DECIDED)
+
+
+def _vouched(other: DataFrame, usable: DataFrame, spec: StoreSpec) -> DataFrame:
+    """Those of some objects that are right, whatever their entries say: named by sound metadata, or leading to some."""
+    beside = F.regexp_replace("rel", f"/{RAW}$", f"/{METADATA}")
+    raws = other.where(F.col("rel").endswith(f"/{RAW}")).select(
+        F.col("rel").alias("raw"), "read_sha256", beside.alias("rel")
+    )
+    there = usable.where("object_size is not null")
+    metadata = inspect(raws.join(there, "rel", "left_semi").select("rel"), spec).select(
+        "rel", F.col("sha256").alias("meta_sha256"), "meta_checksum"
+    )
+    is_sound = F.col("sha256").isNull() | (F.col("sha256") == F.col("meta_sha256"))
+    named = raws.join(metadata, "rel").join(there.select("rel", "sha256"), "rel")
+    whole = named.where(is_sound & (F.col("meta_checksum") == F.col("read_sha256"))).select(F.col("raw").alias("rel"))
+    leads_to = F.concat(
+        F.regexp_replace("rel", f"{LATEST}$", ""), F.col("marker").cast("string"), F.lit(f"/{METADATA}")
+    )
+    markers = other.where("marker is not null").select(F.col("rel").alias("raw"), leads_to.alias("rel"))
+    leading = markers.join(there, "rel", "left_semi").select(F.col("raw").alias("rel"))
+    return whole.unionByName(leading).withColumn("is_vouched", F.lit(True))  # noqa: FBT003 - a column
+
+
+def _decided(row: dict[str, Any], now: str) -> tuple[Entry, str]:
+    """The entry of a path, and how it came to it."""
+    found = entry_in(row)
+    before = found if isinstance(found, Entry) else None
+    if before is not None and not row["is_read"]:
+        return before, "gone" if row["object_size"] is None else "kept"
+    stored = Value(size_bytes=row["read_size"], sha256=row["read_sha256"])
+    match plan_entry(before, stored, is_counting=bool(row["is_counting"]), is_vouched=bool(row["is_vouched"])):
+        case "keep":
+            assert before is not None  # noqa: S101 - by the plan
+            return before, "differing"
+        case "complete":
+            assert before is not None  # noqa: S101 - by the plan
+            return replace(before, sha256=stored.sha256), "hashed"
+        case "describe":
+            extra = {} if before is None else before.extra
+            entry = Entry(size_bytes=stored.size_bytes, last_modified=now, sha256=stored.sha256, extra=extra)
+            return entry, "hashed"
 
 
 def _entry(row: dict[str, Any]) -> Entry:
