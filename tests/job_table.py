@@ -241,9 +241,10 @@ def check_migrate_directory(world: World, spark: Any, document: dict[str, Any]) 
 
 
 def prepare_rebuild(world: World) -> None:
-    """An index with a shard lost, one garbled, and a path that has no object."""
+    """An index with a shard lost, one garbled, and a path of that which has no object."""
     fill(world.open())
     world.before = index_of(world.remote)
+    (world.remote / STATE / "1/raw").unlink()
     (world.remote / "_index/data--aws--ec2--vpc--vpc-1.json").write_text("{")
     (world.remote / "_index/data--echo--e.json").unlink()
 
@@ -253,6 +254,7 @@ def check_rebuild(world: World, spark: Any, document: dict[str, Any]) -> None:
     seq, entries = world.before
     assert values(world.remote) == entries
     assert commits(world.remote) == document["commitSeq"] > seq
+    assert (document["gone"], document["differing"]) == (1, 0)
 
 
 def prepare_catalog(world: World) -> None:
@@ -443,10 +445,10 @@ JOBS: tuple[Job, ...] = (
         stage="INSPECTED",
         prepare=prepare_rebuild,
         arguments=_on("index", "rebuild"),
-        visible=lambda world: (world.remote / "_index/_meta.json").read_bytes(),
+        visible=lambda world: {path.name: path.read_bytes() for path in (world.remote / "_index").iterdir()},
         check=check_rebuild,
-        commit=("mire.flow.reindex", "next_seq"),
-        leaves=True,
+        # A shard counts as soon as it is written.
+        commit=("mire.flow.reindex", "write_shards"),
         differs=("dryRun", "commitSeq"),
     ),
     Job(

@@ -1,11 +1,12 @@
-"""An index replaced as a whole keeps the copy that programs without shards read (`dual: keep`)."""
+"""An index replaced as a whole: what is in between, and the copy that programs without shards read (`dual: keep`)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
-from mire.flow.place import open_place
+from mire.errors import RemoteError
+from mire.flow.place import open_place, shard_key
 from mire.flow.reindex import Seen, replace_shards
 from mire.model.index import Entry
 from mire.model.names import RelPath
@@ -13,7 +14,7 @@ from mire.pipeline.view import look_at_index
 from mire.wire.partition import partition_of
 from mire.wire.shard import encode_shard
 from old_clients import old_index
-from sync_world import MONOLITH, Client, Hooked, World, data, fast_directory
+from sync_world import META, MONOLITH, Client, Hooked, World, data, fast_directory
 
 
 @pytest.fixture
@@ -52,6 +53,32 @@ def hashes(world: World) -> tuple[dict[str, str], dict[str, str | None]]:
 def less(world: World, gone: str) -> dict[str, Entry]:
     """The index without one path."""
     return {rel: entry for rel, entry in world.index().items() if rel != gone}
+
+
+def test_dying_before_the_list_leaves_shards_that_are_complete(world: World) -> None:
+    """Shards count as they are written, some new and some old: no cache loses anything by that; again completes it."""
+    one, two = world.client(), world.client()
+    one.version("m", 1, "1")
+    one.version("n", 1, "1")
+    one.push()
+    two.pull(full=True)
+    had, wanted, meta = two.files(), world.index(), world.get(META)
+    world.memory.delete(data("m"))
+    world.memory.put(shard_key(partition_of(data("m")) or ""), b"{")
+    hooked = Hooked(world.remote)
+    hooked.fail("put_if", META)
+    with pytest.raises(RemoteError):
+        reindex(one.on(hooked), wanted)
+    assert world.get(META) == meta
+    assert world.index() == wanted
+    for client in (one.on(world.remote), two, world.client()):
+        client.pull(full=True)
+    assert (one.files(), two.files()) == (had, had)
+    reindex(one.on(world.remote), wanted)
+    assert world.get(META) != meta
+    assert world.index() == wanted
+    two.pull(full=True)
+    assert two.files() == had
 
 
 def test_the_kept_monolith_follows(world: World) -> None:

@@ -3,8 +3,9 @@
 Owns: the order of writes, and what a cache may no longer believe afterwards.
 Must not know: where the entries come from.
 Keeps: every object of the index is replaced only as it was seen before the entries were worked out; the list comes
-last, and after it the copy that a monolith beside shards is. Dying in between leaves an old list, or an old copy, and
-running again goes on.
+last, and after it the copy that a monolith beside shards is. A shard has its name for good, so it counts as soon as it
+is written: dying in between leaves new ones and old ones, each complete for its paths, beside an old list or an old
+copy, and running again goes on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -94,6 +95,7 @@ def _forget(place: Place) -> None:
 
 def _busy() -> ConflictError:
     return ConflictError(
-        "the index was changed by somebody while it was worked out anew: what counts is still the old list; run again",
+        "the index was changed by somebody while it was worked out anew: what they wrote stays, the list was not"
+        " written; run again",
         kind="busy_index",
     )
