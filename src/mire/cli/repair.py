@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     default="leave",
     help="Objects that no index lists: list them, or delete those whose bytes are elsewhere, too.",
 )
-@click.option("--drop", is_flag=True, help="Take entries out of the index whose object nobody here has.")
+@click.option(
+    "--drop",
+    is_flag=True,
+    help="Take entries out of the index whose object is gone and has no copy here; to other caches that is a deletion.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be done; takes no lock, changes nothing.")
 @spark_options
 @common_options
@@ -27,8 +31,9 @@ def command(orphans: "Orphans", drop: bool, dry_run: bool, master: str | None) -
     """Verify the whole store on Spark, every object read, and put right what can be put right.
 
     Each remedy is shown with its reason. An object that is gone or damaged is stored again from this cache, if it has
-    the bytes the index describes; an entry that describes a sound object wrongly is corrected. The last copy of
-    anything is never deleted, and bytes that are replaced are kept beside the cache. It takes the global lock.
+    the bytes the index describes; an entry is corrected where metadata vouches for the object, or where the entry says
+    nothing usable. Bytes that are replaced are kept beside the cache. Nothing is deleted or dropped unasked, and no
+    object of which there may be no other copy. It takes the global lock.
     """
     from mire.flow.place import view_of
 

@@ -2,8 +2,10 @@
 
 Owns: the table of remedies, each with its reason, and which of an old entry and its object an index believes.
 Must not know: how anything is read or written.
-Keeps: nothing is deleted, and no entry is dropped, unless somebody asked for it; even then the last copy of any bytes
-stays; what somebody may be replacing right now is left alone.
+Keeps: nothing is deleted, and no entry is dropped, unless somebody asked for it; what somebody may be replacing right
+now is left alone. Caches follow an index: what it says of an object takes the place of their copies, and what it no
+longer says takes them away. So it comes to say that other bytes are right only on evidence; an object is deleted only
+if no copy goes with it, and an entry dropped only where no copy is here.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ Action = Literal["restore", "reindex", "adopt", "drop", "delete", "leave"]
 `drop`: take an entry out whose bytes nobody has. `delete`: remove an object of which there is another copy."""
 
 Orphans = Literal["leave", "adopt", "delete"]
-ACTIONS: Final[tuple[Action, ...]] = ("restore", "reindex", "adopt", "drop", "delete", "leave")
+REBUILD: Final = "'mire index rebuild' makes it anew from what is stored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +35,16 @@ class Sides:
     """Whether the object was stored a moment ago."""
     is_unreadable: bool = False
     """Whether the object is there and cannot be read."""
+    is_vouched: bool = False
+    """Whether sound metadata beside the object says that it has these bytes."""
     is_disowned: bool = False
     """Whether the object is not what the metadata beside it says, or is metadata that cannot be understood."""
-    is_agreed: bool = False
-    """Whether this cache and the remote agreed on what the object is, before the index lost it."""
+    agreed: Value | None = None
+    """What this cache and the remote last agreed on."""
     has_twin: bool = False
-    """Whether the index lists the same bytes under another path."""
+    """Whether a sound object with the same bytes is listed under another path."""
+    is_index_lost: bool = False
+    """Whether the part of the index that would list the path is gone, or not understood."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,8 @@ class Remedy:
 
 def plan_repair(sides: Sides, *, orphans: Orphans, drop: bool) -> Remedy:
     """The remedy for one path."""
+    if sides.is_index_lost:
+        return Remedy(action="leave", reason=f"what the index says of it cannot be read: {REBUILD}")
     if sides.is_unreadable:
         return Remedy(action="leave", reason="the object cannot be read: make it readable first")
     if sides.is_young:
@@ -64,15 +72,38 @@ def plan_repair(sides: Sides, *, orphans: Orphans, drop: bool) -> Remedy:
         return Remedy(action="restore", reason="the object has other bytes, and this cache has those it should have")
     if sides.stored is None:
         return _gone(sides, wanted, drop=drop)
+    return _other(sides, wanted)
+
+
+def _other(sides: Sides, wanted: Value | None) -> Remedy:
     if sides.is_disowned:
         return Remedy(action="leave", reason="the object is damaged, and no good copy is here: ask who else has one")
-    return Remedy(action="reindex", reason="the object is whole, and the index describes it wrongly")
+    if sides.is_vouched:
+        return Remedy(action="reindex", reason="the object is what its metadata says, and the index is wrong")
+    known = [value for value in (sides.here, sides.agreed) if value is not None]
+    if wanted is None and (not known or sides.stored in known):
+        return Remedy(action="reindex", reason="the entry says nothing usable, and nothing speaks against the object")
+    return Remedy(
+        action="leave",
+        reason="the object is not what is known of it, and no good copy is here: ask who else has one;"
+        " 'mire index rebuild --deep' believes the objects",
+    )
 
 
 def _orphan(sides: Sides, orphans: Orphans) -> Remedy:
-    if sides.is_agreed and sides.stored is not None and orphans != "delete":
-        return Remedy(action="adopt", reason="the index lost it, and the object is what was agreed on")
-    if sides.stored is None or orphans == "leave":
+    if sides.stored is None:
+        return Remedy(action="leave", reason="nothing lists the path, and there is no object")
+    if sides.agreed is not None:
+        # A deletion that was interrupted looks the same; it can be repeated, and what is gone cannot be brought back.
+        if _is(sides.stored, sides.agreed):
+            return Remedy(action="adopt", reason="the index lost it, and the object is what was agreed on")
+        if orphans != "adopt" or sides.agreed.sha256 is not None:
+            return Remedy(
+                action="leave",
+                reason="the index lost it, and nothing shows that the object is what was agreed on: write the path"
+                " again, or delete the object in the store",
+            )
+    if orphans == "leave":
         return Remedy(
             action="leave", reason="nothing lists the object: '--orphans adopt' or '--orphans delete' decides"
         )
@@ -86,11 +117,22 @@ def _orphan(sides: Sides, orphans: Orphans) -> Remedy:
 
 
 def _gone(sides: Sides, wanted: Value | None, *, drop: bool) -> Remedy:
-    if wanted is None and sides.here is not None:
-        return Remedy(action="restore", reason="entry and object are lost, and this cache has a copy")
+    if sides.here is not None:
+        if wanted is None:
+            return Remedy(action="restore", reason="entry and object are lost, and this cache has a copy")
+        return Remedy(
+            action="leave",
+            reason="the object is gone, and this cache has another version: ask who has the right one, or write the"
+            " path again",
+        )
     if drop:
-        return Remedy(action="drop", reason="the object is gone, and no copy is here: the index no longer lists it")
-    return Remedy(action="leave", reason="the object is gone, and no copy is here: ask who has one, or add --drop")
+        return Remedy(
+            action="drop",
+            reason="the object is gone, and no copy is here: to whoever pulls, it was deleted from now on",
+        )
+    return Remedy(
+        action="leave", reason="the object is gone, and no copy is here: ask who has one first, then add --drop"
+    )
 
 
 def plan_entry(

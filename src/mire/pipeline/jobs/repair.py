@@ -6,7 +6,7 @@ Keeps: decided and done under the global lock; objects are stored before the ind
 longer does; bytes that are replaced are kept beside the cache first; run again, it finds nothing left to do.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from mire.flow.datastore import Datastore
 from mire.flow.exchange import check_gate
 from mire.flow.local import tier_path
 from mire.flow.lock import hold_global
-from mire.flow.place import Place, open_place
+from mire.flow.place import MONOLITH, Place, open_place
 from mire.flow.reading import read_for
 from mire.flow.send import delete
 from mire.flow.transfer import mtime_text
@@ -35,11 +35,13 @@ from mire.pipeline.jobs.verify import Tables, open_tables
 from mire.pipeline.stages.inspect import inspect
 from mire.pipeline.stages.shards import entry_in
 from mire.pipeline.store import spec_of
+from mire.pipeline.view import IndexView
 from mire.plan.commit import Changes
-from mire.plan.repair import Orphans, Remedy, Sides, plan_repair
-from mire.plan.threeway import Value
+from mire.plan.repair import REBUILD, Orphans, Remedy, Sides, plan_repair
+from mire.plan.threeway import Value, value_of
 from mire.wire.entry import decode_member
 from mire.wire.layout import METADATA, RAW
+from mire.wire.partition import partition_of
 
 _PATHS: Final = ("bad_entry", "dangling", "object_differs", "object_hash", "orphan", "unlisted")
 """Findings about one path, which a remedy exists for."""
@@ -51,6 +53,7 @@ _LEFT: Final = {
     "checksum": "no copy of it is known to be good: restore it",
     "marker": "which version is meant nobody knows: write the name again",
     "unreadable": "make it readable, or remove it",
+    **dict.fromkeys(_REBUILD, REBUILD),
 }
 
 
@@ -91,7 +94,9 @@ def repair_store(
 
     def decided(place: Place) -> tuple[list[_Case], list[Repair]]:
         with spark_errors("the repair"), open_tables(spark, ds, deep=True) as tables:
-            return _cases(place, tables, orphans=orphans, drop=drop), _others(tables)
+            others = _others(tables)
+            lost = lost_paths(tables.view, others)
+            return _cases(place, tables, lost, orphans=orphans, drop=drop), others
 
     if dry_run:
         with open_place(ds) as place:
@@ -114,17 +119,25 @@ def _report(cases: Iterable[_Case], others: Iterable[Repair], *, is_dry_run: boo
 
 def _others(tables: Tables) -> list[Repair]:
     found = tables.findings.where(~F.col("kind").isin(*_PATHS)).select("path", "kind").collect()
+    is_torn = any(row["kind"] in _REBUILD for row in found)
+    # What a marker leads to may be what a lost shard listed.
+    reasons = {**_LEFT, "marker": REBUILD} if is_torn else _LEFT
     return [
-        Repair(path=row["path"], kind=row["kind"], remedy=Remedy(action="leave", reason=_reason(row["kind"])))
+        Repair(path=row["path"], kind=row["kind"], remedy=Remedy(action="leave", reason=reasons[row["kind"]]))
         for row in found
     ]
 
 
-def _reason(kind: str) -> str:
-    return "'mire index rebuild' makes it anew from what is stored" if kind in _REBUILD else _LEFT[kind]
+def lost_paths(view: IndexView, others: Collection[Repair]) -> Callable[[str], bool]:
+    """Whether what the index said of a path cannot be read: that it says nothing then means nothing."""
+    names = {each.path for each in others if each.kind in _REBUILD}
+    is_listless = view.form == "none" or (view.meta is None and bool(view.shards))
+    if is_listless or MONOLITH in names or any(each.kind == "list_unreadable" for each in others):
+        return lambda _: True
+    return lambda rel: partition_of(rel) in names
 
 
-def _cases(place: Place, tables: Tables, *, orphans: Orphans, drop: bool) -> list[_Case]:
+def _cases(place: Place, tables: Tables, lost: Callable[[str], bool], *, orphans: Orphans, drop: bool) -> list[_Case]:
     """The paths that need a remedy, looked at again and decided about."""
     found = tables.findings.where(F.col("kind").isin(*_PATHS)).groupBy("path").agg(F.min("kind").alias("kind"))
     odd = tables.compared.join(found, F.col("rel") == F.col("path")).drop("path").persist()
@@ -135,7 +148,16 @@ def _cases(place: Place, tables: Tables, *, orphans: Orphans, drop: bool) -> lis
     finally:
         odd.unpersist()
     here = dict(pool.run(lambda rel: _here(place.ds, RelPath(rel)), [row["rel"] for row in rows], at_once=8))
-    return [_case(row, here[row["rel"]], now_ms, orphans=orphans, drop=drop) for row in rows]
+    cases = ((row, _sides(row, here[row["rel"]], now_ms, is_index_lost=lost(row["rel"]))) for row in rows)
+    return [
+        _Case(
+            rel=RelPath(row["rel"]),
+            kind=row["kind"],
+            sides=sides,
+            remedy=plan_repair(sides, orphans=orphans, drop=drop),
+        )
+        for row, sides in cases
+    ]
 
 
 def _read(odd: DataFrame, tables: Tables, ds: Datastore) -> DataFrame:
@@ -144,11 +166,16 @@ def _read(odd: DataFrame, tables: Tables, ds: Datastore) -> DataFrame:
     beside = F.regexp_replace("rel", f"/{RAW}$", f"/{METADATA}")
     wanted = odd.where(is_there).select("rel").union(odd.where(is_there).select(beside.alias("rel"))).distinct()
     read = inspect(wanted, spec_of(ds))
-    said = read.select(
-        F.col("rel").alias("beside"), "meta_size", "meta_checksum", "meta_streaming", F.col("error").alias("meta_error")
+    # Every object that is listed was read: one without a finding is what the index says.
+    found = tables.findings.select(F.col("path").alias("rel"))
+    is_listed = F.col("sha256").isNotNull() & F.col("object_size").isNotNull()
+    sound = tables.compared.where(is_listed).join(found, "rel", "left_anti").select("rel", "sha256")
+    said = read.select(F.col("rel").alias("beside"), "meta_size", "meta_checksum", "meta_streaming").join(
+        sound.select(F.col("rel").alias("beside"), F.lit(True).alias("is_meta_sound")),  # noqa: FBT003 - a column
+        "beside",
+        "left",
     )
-    is_sound = F.col("sha256").isNotNull() & (F.col("object_size") == F.col("size_bytes"))
-    listed = tables.compared.where(is_sound).select(F.col("sha256").alias("twin"), F.col("rel").alias("twin_rel"))
+    listed = sound.select(F.col("sha256").alias("twin"), F.col("rel").alias("twin_rel"))
     stored = read.select(
         "rel", F.col("size_bytes").alias("stored_size"), F.col("sha256").alias("stored_sha256"), "error"
     )
@@ -160,7 +187,7 @@ def _read(odd: DataFrame, tables: Tables, ds: Datastore) -> DataFrame:
         .groupBy("rel")
         .agg(
             *(F.first(name).alias(name) for name in ("stored_size", "stored_sha256", "error")),
-            *(F.first(name).alias(name) for name in ("meta_size", "meta_checksum", "meta_streaming", "meta_error")),
+            *(F.first(name).alias(name) for name in ("meta_size", "meta_checksum", "meta_streaming", "is_meta_sound")),
             F.count("twin").alias("twins"),
         )
     )
@@ -174,28 +201,22 @@ def _here(ds: Datastore, rel: RelPath) -> Value | None:
     return Value(size_bytes=found.file.size_bytes, sha256=found.sha256)
 
 
-def _case(row: dict[str, Any], here: Value | None, now_ms: float, *, orphans: Orphans, drop: bool) -> _Case:
+def _sides(row: dict[str, Any], here: Value | None, now_ms: float, *, is_index_lost: bool) -> Sides:
     is_there = row["object_size"] is not None
     is_read = row["stored_sha256"] is not None
-    sides = Sides(
+    base = None if row["base"] is None else decode_member(row["rel"], bytes(row["base"]))
+    return Sides(
         entry=entry_in(row),
         stored=Value(size_bytes=row["stored_size"], sha256=row["stored_sha256"]) if is_read else None,
         here=here,
         is_young=is_there and now_ms - row["object_modified_ms"] < YOUNG_MS,
         is_unreadable=is_there and not is_read,
+        is_vouched=is_read and bool(row["is_meta_sound"]) and row["meta_checksum"] == row["stored_sha256"],
         is_disowned=_is_disowned(row),
-        is_agreed=_is_agreed(row),
+        agreed=value_of(base) if isinstance(base, Entry) else None,
         has_twin=bool(row["twins"]),
+        is_index_lost=is_index_lost,
     )
-    remedy = plan_repair(sides, orphans=orphans, drop=drop)
-    return _Case(rel=RelPath(row["rel"]), kind=row["kind"], sides=sides, remedy=remedy)
-
-
-def _is_agreed(row: dict[str, Any]) -> bool:
-    base = None if row["base"] is None else decode_member(row["rel"], bytes(row["base"]))
-    if not isinstance(base, Entry) or base.sha256 is None:
-        return False
-    return (base.size_bytes, base.sha256) == (row["stored_size"], row["stored_sha256"])
 
 
 def _is_disowned(row: dict[str, Any]) -> bool:
