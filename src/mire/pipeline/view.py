@@ -1,21 +1,29 @@
 """What an index is made of, before it is read: the driver's look that plans the tasks.
 
-Owns: which of its objects count, in which form, under which fingerprints.
+Owns: which of its objects count, in which form, under which fingerprints; what a store without an index is.
 Must not know: a cache, what its entries say.
-Keeps: nothing is written, here or there; a list that is there but not understood is an error, never an absent one.
+Keeps: nothing is written, here or there; a list that is there but not understood is an error, never an absent one, and
+a store whose index is lost, or that is not there, never passes for an empty one.
 """
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from mire.edge.remote import Remote
-from mire.errors import FormatError, NotFoundError
+from mire.errors import FormatError, MireError, NotFoundError, shown
 from mire.flow.place import META, MONOLITH, SHARDS, Same, fetch, partition_at
 from mire.model.index import Meta
+from mire.pipeline.spaces import namespaces_in
+from mire.pipeline.store import StoreSpec, open_spec
+from mire.wire.manifest import MANIFEST
 from mire.wire.meta import decode_meta
 from mire.wire.shard import SUFFIX
 
+_SPACES_SHOWN: Final = 10
+
 Form = Literal["none", "dual", "sharded"]
+Fault = Literal["damaged_index", "no_index", "no_store"]
+"""Parts of an index without the rest; objects, but no index; nothing at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +36,19 @@ class IndexView:
     shards: dict[str, str] = field(default_factory=dict)
     """Every shard that is there, listed or not."""
     meta_damage: str | None = None
+    top: tuple[str, ...] = ()
+    """Where there is no part of an index: the names at the top of the store."""
+
+    @property
+    def damage(self) -> str | None:
+        """Why it cannot be believed; a part without the one that says what it is a part of is no index."""
+        if self.meta_damage is not None or self.form != "none":
+            return self.meta_damage
+        if self.listed:
+            return f"the index lists partitions beside a monolith, but there is no {MONOLITH}"
+        if self.shards:
+            return f"the index has the shard {shown(min(self.shards))}, but nothing that lists it"
+        return None
 
     @property
     def form(self) -> Form:
@@ -59,7 +80,7 @@ class IndexView:
 
 
 def look_at_index(remote: Remote) -> IndexView:
-    """Three requests, and one more for every thousand shards."""
+    """Three requests, and one more for every thousand shards; one more without an index."""
     body = fetch(remote, META)
     found = None if body is None or isinstance(body, Same) else body
     meta, damage = None, None
@@ -72,13 +93,20 @@ def look_at_index(remote: Remote) -> IndexView:
         monolith_tag = remote.head(MONOLITH).fingerprint
     except NotFoundError:
         monolith_tag = None
-    return IndexView(
+    view = IndexView(
         meta=meta,
         meta_tag=None if found is None else found.stat.fingerprint,
         monolith_tag=monolith_tag,
         shards=dict(_shards(remote)),
         meta_damage=damage,
     )
+    is_bare = view.form == "none" and view.damage is None
+    return replace(view, top=tuple(_top(remote))) if is_bare else view
+
+
+def _top(remote: Remote) -> list[str]:
+    level = remote.list_level("")
+    return [*(prefix.removesuffix("/") for prefix in level.prefixes), *(stat.key for stat in level.objects)]
 
 
 def _shards(remote: Remote) -> list[tuple[str, str]]:
@@ -90,6 +118,55 @@ def _shards(remote: Remote) -> list[tuple[str, str]]:
 
 
 def check_understood(view: IndexView) -> None:
-    """Refuse to read an index whose list is damaged: what it does not list would pass for gone."""
-    if view.meta_damage is not None:
-        raise FormatError(f"{view.meta_damage}; 'mire index rebuild' makes a new one from what is stored")
+    """Refuse to read an index that is damaged as a whole: what it does not list would pass for gone."""
+    if view.damage is not None:
+        raise _error("damaged_index", view.damage)
+
+
+def check_indexed(spec: StoreSpec, view: IndexView) -> None:
+    """Refuse a store that would pass for an empty one: its index is damaged or lost, or nothing was ever there."""
+    error = bare_error(spec, view)
+    if error is not None:
+        raise error
+
+
+def index_damage(spec: StoreSpec, view: IndexView) -> str | None:
+    """The same for who tells damage among other things; that nothing was ever there is an error."""
+    kind, what = _fault(spec, view) or (None, None)
+    if kind == "no_store":
+        check_indexed(spec, view)
+    return what
+
+
+def bare_error(spec: StoreSpec, view: IndexView) -> MireError | None:
+    """Why a store has nothing to read, when it is not just empty."""
+    fault = _fault(spec, view)
+    return None if fault is None else _error(*fault)
+
+
+def _fault(spec: StoreSpec, view: IndexView) -> tuple[Fault, str] | None:
+    """Empty is what is known to be there: a directory that is used in place, or a namespace that somebody claimed."""
+    if view.damage is not None:
+        return "damaged_index", view.damage
+    if view.form != "none" or spec.is_directory:
+        return None
+    name = open_spec(spec).properties.name
+    if any(each in spec.own for each in view.top):
+        return "no_index", f"{name} has objects, but no index: its first push is not done yet, or its index is lost"
+    if spec.namespace and MANIFEST in view.top:
+        return None
+    spaces = namespaces_in(spec)
+    more = f" and {len(spaces) - _SPACES_SHOWN} more" if len(spaces) > _SPACES_SHOWN else ""
+    there = f"the store has the namespaces {', '.join(spaces[:_SPACES_SHOWN])}{more}" if spaces else "and no namespace"
+    return "no_store", f"{name} has no index and no data, {there}"
+
+
+def _error(fault: Fault, what: str) -> MireError:
+    advice = "'mire index rebuild' makes a new one from what is stored"
+    match fault:
+        case "damaged_index":
+            return FormatError(f"{what}; {advice}", kind="damaged_index")
+        case "no_index":
+            return FormatError(f"{what}; {advice}", kind="no_index")
+        case "no_store":
+            return NotFoundError(f"{what}: correct the address or the namespace, or push to it first", kind="no_store")

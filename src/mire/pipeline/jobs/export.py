@@ -28,7 +28,7 @@ from mire.pipeline.stages.parse import Wanted, names_of, parse
 from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import read_index
 from mire.pipeline.store import open_spec, spec_of
-from mire.pipeline.view import IndexView, check_understood, look_at_index
+from mire.pipeline.view import IndexView, check_indexed, look_at_index
 
 Attributes = Literal["json", "variant"]
 VERSIONS: Final = "versions"
@@ -77,7 +77,7 @@ def _exported(spark: SparkSession, ds: Datastore, directory: str, attributes: At
     spec = spec_of(ds)
     remote = open_spec(spec)
     view = look_at_index(remote)
-    check_understood(view)
+    check_indexed(spec, view)
     last, name = _last(directory), remote.properties.name
     if last is not None and last["store"] != name:
         raise ConflictError(

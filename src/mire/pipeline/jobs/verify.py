@@ -26,7 +26,7 @@ from mire.pipeline.stages.compare import compare, decide
 from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import read_index, read_shards
 from mire.pipeline.store import StoreSpec, open_spec, spec_of
-from mire.pipeline.view import IndexView, look_at_index
+from mire.pipeline.view import IndexView, index_damage, look_at_index
 from mire.plan.verify import list_finding
 
 SHOWN_MAX: Final = 1_000
@@ -112,7 +112,7 @@ def open_tables(
         listed = scan(spark, spec, cores=cores) if objects is None else objects
         compared = kept(stack, compare(entries, listed, local))
         parts = [
-            frame_of(spark, _told(view, troubles), FINDINGS),
+            frame_of(spark, _told(index_damage(spec, view), troubles), FINDINGS),
             index_findings(entries),
             object_findings(compared, now_ms=int(remote.server_time_ms()), has_index=not spec.is_directory),
         ]
@@ -128,13 +128,13 @@ def open_tables(
 
 def _entries(spark: SparkSession, spec: StoreSpec, view: IndexView, cores: int) -> DataFrame:
     # Without a list that can be read, the shards still say what they say.
-    if view.meta_damage is not None and view.monolith_tag is None:
+    if view.damage is not None and view.monolith_tag is None:
         return read_shards(spark, spec, view, cores=cores)
     return read_index(spark, spec, view, cores=cores)
 
 
-def _told(view: IndexView, troubles: list[str]) -> list[tuple[object, ...]]:
-    found = [] if view.meta_damage is None else [list_finding(META, view.meta_damage)]
+def _told(damage: str | None, troubles: list[str]) -> list[tuple[object, ...]]:
+    found = [] if damage is None else [list_finding(META, damage)]
     found += [
         Finding(kind="unreadable", path="", message=message, remedy="make it readable, or remove it")
         for message in troubles

@@ -3,7 +3,7 @@
 Owns: what is remembered of the index between two looks, and as little as possible is asked for.
 Must not know: batches, offsets, Spark.
 Keeps: a version that is in the index and visible is found by some look, once all its shards are there; a shard that
-cannot be read changes nothing but that it is told.
+cannot be read, or an index that is gone, changes nothing but that it is told.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +19,7 @@ from mire.model.index import Damaged, Entry
 from mire.model.row import NameKey
 from mire.pipeline.source.names import VERSION, state_of
 from mire.pipeline.store import StoreSpec
+from mire.pipeline.view import bare_error, look_at_index
 from mire.plan.source import plan_shards
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.indextext import IndexText
@@ -46,6 +47,8 @@ class Watch:
         self._takes = takes
         self._meta_tag: str | None = None
         self._is_sharded = False
+        self._bare: str | None = None
+        """Why there is no index now, as it was told."""
         self._tags: dict[str, str] = {}
         self._numbers: dict[str, dict[str, set[int]]] = {}
         self._markers: dict[str, dict[str, Entry | Damaged]] = {}
@@ -60,8 +63,27 @@ class Watch:
             if self._is_sharded:
                 self._read_shards(plan_shards(meta.partitions, table="artifacts", wishes=()))
             self._meta_tag = body.stat.fingerprint
-        if not self._is_sharded:
-            self._read_monolith()
+        is_there = body is not None if self._is_sharded else self._read_monolith()
+        if is_there:
+            self._bare = None
+        else:
+            self._look_at_bare()
+
+    def _look_at_bare(self) -> None:
+        """Tell, once, of an index that is not there, and wait for it; that nothing ever was there is an error."""
+        view = look_at_index(self._remote)
+        if view.form != "none":
+            return
+        error = bare_error(self.spec, view)
+        if error is not None and error.kind != "no_index" and not self.has_index:
+            raise error
+        why = "the index is gone" if error is None else error.message
+        if (error is None and not self.has_index) or self._bare == why:
+            return
+        # What comes back may be what was there before: it is read again.
+        self._bare, self._meta_tag = why, None
+        self._tags.pop(_WHOLE, None)
+        self.damage.append((META, why))
 
     def _read_shards(self, listed: tuple[str, ...]) -> None:
         """Read the shards that changed: one listing tells which."""
@@ -80,12 +102,14 @@ class Watch:
             except (FormatError, InputError) as error:
                 self._tell(name, body.stat.fingerprint, error.message)
 
-    def _read_monolith(self) -> None:
+    def _read_monolith(self) -> bool:
+        """See whether the monolith changed; False when there is none."""
         body = fetch(self._remote, MONOLITH, self._tags.get(_WHOLE))
         if isinstance(body, Body):
             for name in set(self._tags):
                 self._forget(name)
             self._take(_WHOLE, decode_monolith(body.data), body.stat.fingerprint)
+        return body is not None
 
     def _tell(self, name: str, tag: str, why: str) -> None:
         """A shard that says nothing usable keeps what it said before, until it is another."""
@@ -133,12 +157,12 @@ class Watch:
 
     @property
     def has_index(self) -> bool:
-        """Whether there is an index at all."""
-        return self._is_sharded or bool(self._tags)
+        """Whether there is an index at all, or was."""
+        return self._is_sharded or bool(self._tags) or self._bare is not None
 
     def is_whole(self) -> bool:
         """Whether everything that counts could be read: only then what is missing is gone."""
-        return not any(name not in self._numbers for name in self._tags)
+        return self._bare is None and not any(name not in self._numbers for name in self._tags)
 
     def _all_numbers(self) -> dict[str, set[int]]:
         found: dict[str, set[int]] = {}
