@@ -231,9 +231,10 @@ def check_migrate(world: World, spark: Any, document: dict[str, Any]) -> None:
 
 
 def check_migrate_directory(world: World, spark: Any, document: dict[str, Any]) -> None:
-    """The directory has its name and everything in it."""
+    """The directory has its name and everything in it, and nothing of how it came there."""
     assert (objects(world.remote), index_of(world.remote)) == world.before
     assert objects(world.made / "final") == world.before[0]
+    assert sorted(path.name for path in (world.made / "final").iterdir()) == ["data", "logs"]
     assert not (world.made / "final.mire-migrating").exists()
 
 
@@ -436,7 +437,6 @@ JOBS: tuple[Job, ...] = (
         check=check_migrate_directory,
         commit=("mire.pipeline.jobs.migrate", "_show"),
         leaves=True,
-        is_disturbed=False,
         is_cancelled=True,
     ),
     Job(

@@ -1,7 +1,7 @@
 """From any store to any store: everything arrives, verified, and counts only then."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,21 @@ import pytest
 import mire
 from mire.edge.objectstore import open_local
 from mire.edge.prefixed import Prefixed
-from mire.errors import ConflictError, FormatError, InputError, NotFoundError
+from mire.edge.remote import Absent
+from mire.edge.turn import open_turn
+from mire.errors import ConflictError, FormatError, InputError, NotFoundError, RemoteError
+from mire.model.index import Entry
+from mire.model.names import RelPath
+from mire.pipeline import rounds
+from mire.pipeline.frames import ENTRIES, frame_of
+from mire.pipeline.jobs import migrate as job
 from mire.pipeline.jobs.migrate import migrate_store
 from mire.pipeline.rounds import Moved
 from mire.pipeline.sides import open_source, open_target
+from mire.pipeline.store import StoreSpec, open_spec
+from mire.testing.s3server import S3Server
 from mire.wire.relpath import is_internal
+from sparks import ACCESS
 from sync_world import committed
 
 
@@ -36,7 +46,8 @@ def move(spark: Any, source: str, target: str, root: Path, **options: Any) -> Mo
     """Migrate between two addresses."""
     one = open_source(source, namespace=options.pop("from_namespace", ""), repo_dir=str(root))
     namespace, index = options.pop("to_namespace", ""), options.pop("index", "dual")
-    other = open_target(target, namespace=namespace, index=index, repo_dir=str(root))
+    dry_run = options.get("dry_run", False)
+    other = open_target(target, namespace=namespace, index=index, repo_dir=str(root), dry_run=dry_run)
     return migrate_store(spark, one, other, **options)
 
 
@@ -82,7 +93,10 @@ def test_from_and_to_plain_directories(spark: Any, tmp_path: Path, synced: Calla
 
 
 def test_a_run_that_died_is_gone_on_with(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
-    """What is there is verified by its hash: sound objects stay, rotten ones are replaced; again changes nothing."""
+    """What is there is verified by its hash: sound objects stay, rotten ones are replaced; again changes nothing.
+
+    The dry run has the same numbers.
+    """
     fill(synced())
     one, two = tmp_path / "remote", tmp_path / "two"
     two.mkdir()
@@ -92,8 +106,9 @@ def test_a_run_that_died_is_gone_on_with(spark: Any, synced: Callable[..., mire.
     key, data = list(objects(one).items())[3]
     (two / key).parent.mkdir(parents=True, exist_ok=True)
     (two / key).write_bytes(b"x" * len(data))
+    planned = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded", dry_run=True)
     done = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded")
-    assert (done.copied, done.there) == (5, 3)
+    assert (done.copied, done.there) == (planned.copied, planned.there) == (5, 3)
     assert objects(two) == objects(one)
     meta = (two / "_index/_meta.json").read_bytes()
     again = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded")
@@ -121,6 +136,170 @@ def test_damage_and_foreign_data_stop_it_before_anything_counts(
     (tmp_path / "three").mkdir()
     with pytest.raises(FormatError, match="is damaged at 'data--echo--e'"):
         move(spark, f"cached:{one}", f"cached:{tmp_path / 'three'}", tmp_path)
+
+
+def test_what_the_target_lists_is_not_replaced(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """A target that went its own way under the same paths is refused before a byte of it is another.
+
+    So is one whose index agrees and whose object does not: nobody knows whose those bytes are.
+    """
+    first = synced()
+    fill(first)
+    one, two = tmp_path / "remote", tmp_path / "two"
+    two.mkdir()
+    move(spark, f"cached:{one}", f"cached:{two}", tmp_path)
+    listed = two / "data/echo/e/note/1/raw"
+    listed.write_text("jello")
+    for dry_run in (True, False):
+        with pytest.raises(ConflictError, match=r"target lists 'data/echo/e/note/1/raw'.*it is not replaced"):
+            move(spark, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=dry_run)
+    assert listed.read_text() == "jello"
+    listed.write_text("hello")
+    synced("other", remote=two, index="dual").model("aws/ec2/vpc", "vpc-1").put("state", "theirs")
+    first.model("aws/ec2/vpc", "vpc-1").put("state", "ours!!")
+    before = objects(two), committed(open_local(str(two)))
+    for dry_run in (True, False):
+        with pytest.raises(ConflictError, match=r"data of its own, for example .*which is not what the source has"):
+            move(spark, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=dry_run)
+    assert (objects(two), committed(open_local(str(two)))) == before
+
+
+def test_a_source_that_changes_is_followed(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is published, replaced or removed after the index was read is as it is in the end; a store is not damaged
+    because it changed. One that changes in every round is given up, and nothing counts.
+    """  # noqa: D205 - the first sentence is long
+    store, looks = synced(), 0
+    fill(store)
+    one, final = tmp_path / "remote", tmp_path / "final"
+    really_look, really_copy = rounds._look, rounds.copy
+
+    def look(*given: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 2:  # it was copied in the first round
+            store.model("aws/ec2/vpc", "vpc-1").delete("state", version=1)
+        return really_look(*given)
+
+    def copy(*given: Any, **options: Any) -> Any:
+        if looks == 1:  # the index was read, nothing is copied yet
+            store.model("aws/ec2/vpc", "vpc-1").put("state", "new")
+            store.model("echo", "e").delete("note")
+        return really_copy(*given, **options)
+
+    monkeypatch.setattr(rounds, "_look", look)
+    monkeypatch.setattr(rounds, "copy", copy)
+    done = move(spark, f"cached:{one}", f"file://{final}", tmp_path)
+    assert looks == 2
+    assert objects(final) == objects(one)
+    assert (done.objects, done.copied, done.there) == (len(objects(one)), len(objects(one)), 0)
+    looks = 0
+    monkeypatch.setattr(rounds, "_ROUNDS", 1)
+    (tmp_path / "two").mkdir()
+    store.model("echo", "e").put("note", "hello")
+    with pytest.raises(RemoteError, match="was changed again and again while it was copied: nothing was switched"):
+        move(spark, f"cached:{one}", f"cached:{tmp_path / 'two'}", tmp_path)
+    assert committed(open_local(str(tmp_path / "two"))) == {}
+
+
+def test_without_a_hash_only_the_time_tells_that_something_is_done(spark: Any) -> None:
+    """An entry of an old client that was rewritten with the same size is copied again in the next round."""
+    same = (10, "2026-01-01T00:00:00.000Z", None)
+    rows = [
+        ("logs/same", "logs", *same, None, None, None),
+        ("logs/rewritten", "logs", 10, "2026-01-02T00:00:00.000Z", None, None, None, None),
+        ("logs/other", "logs", 10, same[1], None, "b", None, None),
+        ("logs/hashed", "logs", 10, same[1], None, "a", None, None),
+    ]
+    entries = frame_of(spark, rows, ENTRIES)
+    wanted = rounds._Wanted(entries=entries, objects=4, size_bytes=40, view=None, damage=None)
+    before = Entry(size_bytes=10, last_modified=same[1], sha256="a")
+    done = {RelPath(row[0]): before for row in rows}
+    assert {row["rel"] for row in rounds._fresh(spark, wanted, done).collect()} == {"logs/rewritten", "logs/other"}
+
+
+def test_what_a_dead_migration_left_is_not_part_of_another(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory gets what its source has now: not what it had when a run died, nor what another source has.
+
+    Two migrations do not fill it at once, and what no migration left is not touched.
+    """
+    store = synced()
+    fill(store)
+    fill(synced("other", remote=tmp_path / "two"))
+    one, two, final = f"cached:{tmp_path / 'remote'}", f"cached:{tmp_path / 'two'}", tmp_path / "final"
+    staging = tmp_path / "final.mire-migrating"
+    staging.mkdir()
+    (staging / "mine").write_text("mine")
+    for dry_run in (True, False):
+        with pytest.raises(ConflictError, match="does not say which migration left it: move it away"):
+            move(spark, one, f"file://{final}", tmp_path, dry_run=dry_run)
+    (staging / "mine").unlink()
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "_show", die)
+        with pytest.raises(KeyboardInterrupt):
+            move(spark, one, f"file://{final}", tmp_path)
+    store.model("echo", "e").delete("note")
+    for dry_run in (True, False):
+        with pytest.raises(ConflictError, match=r"what a migration from 'file://.*/remote' left, not from .*/two"):
+            move(spark, two, f"file://{final}", tmp_path, dry_run=dry_run)
+    with (
+        open_turn(str(staging / job._LOCK), wait_ms=0.0, what="a test"),
+        pytest.raises(RemoteError, match="another migration into this directory is at work"),
+    ):
+        move(spark, one, f"file://{final}", tmp_path)
+    assert (staging / "data/echo/e/note/1/raw").exists()
+    done = move(spark, one, f"file://{final}", tmp_path)
+    assert (done.copied, done.there) == (1, 5)  # how high the versions of the name were is said instead
+    assert objects(final) == objects(tmp_path / "remote")
+    assert sorted(path.name for path in final.iterdir()) == ["data"]
+    assert not (final / "data/echo/e/note/1").exists()
+    assert not staging.exists()
+
+
+def test_a_late_attempt_leaves_nothing_where_the_directory_was(tmp_path: Path) -> None:
+    """A task that is still at it when the directory gets its name stores nothing, and makes no directory."""
+    staging = tmp_path / "final.mire-migrating"
+    staging.mkdir()
+    late = open_spec(StoreSpec(type="filesystem", settings=str(staging)))
+
+    def chunks() -> Iterator[bytes]:
+        yield b"late"
+        job._show(str(staging), str(tmp_path / "final"))
+
+    with pytest.raises(NotFoundError):
+        late.put_stream_if("data/echo/e/note/1/raw", chunks, Absent())
+    with pytest.raises(NotFoundError):
+        late.put_if("data/echo/e/note/1/raw", b"late", Absent())
+    assert [path.name for path in tmp_path.iterdir()] == ["final"]
+    assert list((tmp_path / "final").iterdir()) == []
+
+
+def test_a_dry_run_leaves_no_trace(
+    run: Callable[..., tuple[int, str, str]],
+    synced: Callable[..., mire.Store],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: Callable[[Path], Any],
+) -> None:
+    """Neither probes in the target nor a cache of its own: it only reads."""
+    fill(synced())
+    for name, value in ACCESS.items():
+        monkeypatch.setenv(name, value)
+    before = snapshot(tmp_path / "home")
+    with S3Server(buckets=["bucket"]) as server:
+        target = f"s3://bucket/copy?region=eu-central-1&forcePathStyle=true&endpoint={server.url}"
+        code, out, err = run("migrate", f"cached:{tmp_path}/remote", target, "--dry-run")
+        assert (code, err) == (0, "")
+        assert "to copy        8" in out
+        assert {entry.operation for entry in server.log()} <= {"GetObject", "HeadObject", "ListObjectsV2"}
+    assert snapshot(tmp_path / "home") == before
 
 
 def test_what_cannot_be_migrated_is_refused(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def command(
 
     here = os.getcwd()
     one = open_source(source, namespace=from_namespace, repo_dir=here)
-    other = open_target(target, namespace=to_namespace, index=index, repo_dir=here)
+    other = open_target(target, namespace=to_namespace, index=index, repo_dir=here, dry_run=dry_run)
     with open_spark(master, is_moving=True) as spark:
         from mire.pipeline.jobs.migrate import migrate_store
 

@@ -335,16 +335,22 @@ def write_synced(path: str, chunks: Iterable[bytes]) -> Written:
 
 
 @contextmanager
-def staged(directory: str, chunks: Iterable[bytes], *, sweep_s: float) -> Iterator[tuple[str, Written]]:
+def staged(
+    directory: str, chunks: Iterable[bytes], *, sweep_s: float, must_exist: bool = False
+) -> Iterator[tuple[str, Written]]:
     """Content written durably under a temporary name, to be moved into its place; removed if it is not.
 
-    What writers that died left there longer than `sweep_s` ago is removed on the way.
+    What writers that died left there longer than `sweep_s` ago is removed on the way. The directory is made unless it
+    `must_exist`.
     """
-    make_dirs(directory)
+    if not must_exist:
+        make_dirs(directory)
     temporary = temporary_beside(os.path.join(directory, "_"))
     try:
         written = write_synced(temporary, chunks)
-        _sweep_temporaries(directory, older_than=os.stat(temporary).st_mtime - sweep_s)
+        with mapped(temporary):
+            written_s = os.stat(temporary).st_mtime
+        _sweep_temporaries(directory, older_than=written_s - sweep_s)
         yield temporary, written
     finally:
         with suppress(OSError):

@@ -37,10 +37,14 @@ _LINKLESS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class LocalRemote:
-    """A `Remote` below a directory; made of a path only, so it can be sent to another process."""
+    """A `Remote` below a directory; made of a path only, so it can be sent to another process.
 
-    def __init__(self, directory: str) -> None:
+    The directory is made when something is stored, unless it `must_exist`: then nothing is stored where it was.
+    """
+
+    def __init__(self, directory: str, *, must_exist: bool = False) -> None:
         self._root = os.path.abspath(directory)
+        self._must_exist = must_exist
 
     @property
     def properties(self) -> Properties:
@@ -232,7 +236,7 @@ class LocalRemote:
                 digest.update(chunk)
                 yield bytes(chunk)
 
-        with files.staged(self._root, hashed(), sweep_s=_SWEEP_S) as (temporary, _):
+        with files.staged(self._root, hashed(), sweep_s=_SWEEP_S, must_exist=self._must_exist) as (temporary, _):
             yield temporary, digest.hexdigest()
 
     @contextmanager

@@ -19,11 +19,11 @@ def open_memory(*, content_fingerprint: bool = True) -> "Remote":
     return MemoryRemote(content_fingerprint=content_fingerprint)
 
 
-def open_local(directory: str) -> "Remote":
-    """The remote whose objects are the files below a directory, which is made when the first one is stored."""
+def open_local(directory: str, *, must_exist: bool = False) -> "Remote":
+    """The remote whose objects are the files below a directory, which else is made when the first one is stored."""
     from mire.edge.local import LocalRemote  # noqa: PLC0415 - only what is used is imported
 
-    return LocalRemote(directory)
+    return LocalRemote(directory, must_exist=must_exist)
 
 
 def open_s3(settings: "S3Settings", *, quote_etags: bool = True, is_ordered: bool | None = None) -> "Remote":

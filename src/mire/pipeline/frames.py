@@ -85,8 +85,16 @@ FINDINGS: Final = pa.schema(
 TO_MOVE: Final = pa.schema([*ENTRIES, pa.field("known_fingerprint", _TEXT), pa.field("known_sha256", _TEXT)])
 """What is to be moved: what the index says of it, and what we stored under its path and did not publish."""
 
-TO_COPY: Final = pa.schema([*ENTRIES, pa.field("there_size", _NUMBER), pa.field("there_fingerprint", _TEXT)])
-"""What is to be copied: what the source says of it, and what is under its path in the target already."""
+TO_COPY: Final = pa.schema(
+    [
+        *ENTRIES,
+        pa.field("there_size", _NUMBER),
+        pa.field("there_fingerprint", _TEXT),
+        pa.field("is_listed", _FLAG),
+    ]
+)
+"""What is to be copied: what the source says of it, what is under its path in the target already, and whether the index
+of the target lists that."""
 
 MOVED: Final = pa.schema(
     [

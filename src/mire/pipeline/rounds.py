@@ -2,11 +2,11 @@
 
 Owns: what counts as the source's, what is done already, and in how many rounds it is copied.
 Must not know: how an object is copied, what makes the copies count.
-Keeps: nothing is copied into a store with data of somebody else; the source is only read; what a run that died left is
-verified and used; the index and the listing are each read once in a round.
+Keeps: nothing is copied into a store with data of somebody else, and nothing that its index describes is replaced; the
+source is only read, and an object that is not as its index says is damage only if that index is still the same; what a
+run that died left is verified and used; the index and the listing are each read once in a round.
 """
 
-from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,24 +16,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import clock
-from mire.errors import ConflictError, FormatError, RemoteError, shown
+from mire.errors import ConflictError, FormatError, MireError, RemoteError, shown
 from mire.flow.transfer import are_short
 from mire.model.index import Entry
 from mire.model.names import DATASTORE_SUBDIRS, RelPath
-from mire.pipeline.frames import ENTRIES, TO_COPY, frame_of, kept, rows_of
+from mire.pipeline.frames import ENTRIES, OBJECTS, TO_COPY, frame_of, kept, rows_of
 from mire.pipeline.jobs.cores import cores_of
 from mire.pipeline.sides import Side
-from mire.pipeline.stages.copy import copy, is_listable
+from mire.pipeline.stages.copy import copy
 from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import entry_in, read_index
 from mire.pipeline.stages.transfer import error_in, groups_for
 from mire.pipeline.store import StoreSpec, open_spec
-from mire.pipeline.view import IndexView, check_understood, look_at_index
+from mire.pipeline.view import IndexView, check_indexed, check_understood, look_at_index
 
 _ROUNDS: Final = 3
 """Times what was published at the source meanwhile is brought, too."""
 _AT_ONCE: Final = 16
-_VALUES: Final = pa.schema([ENTRIES.field(name) for name in ("rel", "size_bytes", "sha256")])
+_VALUES: Final = pa.schema([ENTRIES.field(name) for name in ("rel", "size_bytes", "sha256", "last_modified")])
 _LEFT_OUT_MAX: Final = 20
 
 
@@ -62,28 +62,32 @@ class _Wanted:
     size_bytes: int
     view: IndexView | None
     """The index that says so; None of a directory, which has none."""
+    damage: FormatError | None
+    """What is wrong with that index, or was while it was read."""
 
 
 def plan_all(spark: SparkSession, source: Side, target: Side, *, is_new: bool) -> Moved:
     """What `copy_all` would do; `is_new`: the target is not there yet."""
     with ExitStack() as stack:
         wanted = _look(spark, source.spec, stack)
-        _check_target(spark, wanted, target)
-        known = wanted.entries.withColumn("listable", F.udf(is_listable, "boolean", useArrow=True)("rel"))
-        known = kept(stack, known)
-        usable = known.where("listable")
-        totals = _totals(usable)
-        there = None if is_new else scan(spark, target.spec, cores=cores_of(spark))
-        same = 0 if there is None else usable.join(there, ["rel", "size_bytes"]).count()
-        left_out = known.where("not listable").select("rel").limit(_LEFT_OUT_MAX).collect()
+        if wanted.damage is not None:
+            raise wanted.damage
+        moved = kept(stack, _copies(spark, wanted, {}, source, target, stack, dry_run=True, is_new=is_new))
+        failed = moved.where("error is not null").limit(1).collect()
+        if failed:
+            raise _told(_error(failed[0].asDict()), source)
+        numbers = moved.groupBy("outcome").agg(F.count("rel").alias("objects"), F.sum("size_bytes").alias("size"))
+        found = {row["outcome"]: (row["objects"], row["size"]) for row in numbers.collect()}
+        left_out = moved.where("outcome = 'left_out'").select("rel").orderBy("rel").limit(_LEFT_OUT_MAX).collect()
+    copied, there = found.get("copied", (0, 0)), found.get("there", (0, 0))
     return Moved(
         source=source.name,
         target=target.name,
-        objects=totals[0],
-        size_bytes=totals[1],
-        copied=totals[0] - same,
-        there=same,
-        left_out=tuple(sorted(row["rel"] for row in left_out)),
+        objects=copied[0] + there[0],
+        size_bytes=copied[1] + there[1],
+        copied=copied[0],
+        there=there[0],
+        left_out=tuple(row["rel"] for row in left_out),
         is_dry_run=True,
     )
 
@@ -91,32 +95,39 @@ def plan_all(spark: SparkSession, source: Side, target: Side, *, is_new: bool) -
 def copy_all(spark: SparkSession, source: Side, target: Side) -> tuple[dict[RelPath, Entry], Moved]:
     """Copy until the source says nothing new; what every object is, and the numbers."""
     done: dict[RelPath, Entry] = {}
-    outcomes: Counter[str] = Counter()
-    for attempt in range(_ROUNDS):
+    copied: set[RelPath] = set()
+    for _ in range(_ROUNDS):
+        left_out: list[str] = []
         with ExitStack() as stack:
             wanted = _look(spark, source.spec, stack)
-            if attempt == 0:
-                _check_target(spark, wanted, target)
-            else:
-                found = set(wanted.entries.select("rel").toArrow()["rel"].to_pylist())
-                done = {rel: entry for rel, entry in done.items() if rel in found}
-            table = _copies(spark, wanted, done, source, target).toArrow()
-        left_out: list[str] = []
-        for row in rows_of(table.to_batches()):
-            _check_moved(row, source)
-            outcomes[row["outcome"]] += 1
-            if row["outcome"] == "left_out":
-                left_out.append(row["rel"])
-            else:
-                done[RelPath(row["rel"])] = _entry(row)
+            trouble: MireError | None = wanted.damage
+            if trouble is None:
+                if done:
+                    found = set(wanted.entries.select("rel").toArrow()["rel"].to_pylist())
+                    done = {rel: entry for rel, entry in done.items() if rel in found}
+                table = _copies(spark, wanted, done, source, target, stack).toArrow()
+                for row in rows_of(table.to_batches()):
+                    rel = RelPath(row["rel"])
+                    if row["error"] is not None:
+                        trouble = trouble or _error(row)
+                        # What was done before is not what the source has now.
+                        done.pop(rel, None)
+                    elif row["outcome"] == "left_out":
+                        left_out.append(rel)
+                    else:
+                        done[rel] = _entry(row)
+                        copied |= {rel} if row["outcome"] == "copied" else set()
         if source.spec.is_directory or look_at_index(open_spec(source.spec)) == wanted.view:
+            if trouble is not None:
+                raise _told(trouble, source)
+            count = len(copied & done.keys())
             return done, Moved(
                 source=source.name,
                 target=target.name,
                 objects=len(done),
                 size_bytes=sum(entry.size_bytes for entry in done.values()),
-                copied=outcomes["copied"],
-                there=outcomes["there"],
+                copied=count,
+                there=len(done) - count,
                 left_out=tuple(sorted(left_out)[:_LEFT_OUT_MAX]),
             )
     raise RemoteError(
@@ -127,29 +138,48 @@ def copy_all(spark: SparkSession, source: Side, target: Side) -> tuple[dict[RelP
     )
 
 
-def _copies(spark: SparkSession, wanted: _Wanted, done: dict[RelPath, Entry], source: Side, target: Side) -> DataFrame:
+def _copies(
+    spark: SparkSession,
+    wanted: _Wanted,
+    done: dict[RelPath, Entry],
+    source: Side,
+    target: Side,
+    stack: ExitStack,
+    *,
+    dry_run: bool = False,
+    is_new: bool = False,
+) -> DataFrame:
     cores = cores_of(spark)
-    fresh = wanted.entries
-    if done:
-        values = ((rel, entry.size_bytes, entry.sha256) for rel, entry in done.items())
-        same = frame_of(spark, values, _VALUES)
-        fresh = fresh.join(
-            same,
-            (fresh["rel"] == same["rel"])
-            & (fresh["size_bytes"] == same["size_bytes"])
-            & (fresh["sha256"].isNull() | (fresh["sha256"] == same["sha256"])),
-            "left_anti",
-        )
-    there = scan(spark, target.spec, cores=cores).select(
+    listed = _check_target(spark, wanted, target, stack).withColumn("is_listed", F.lit(True))  # noqa: FBT003 - a column
+    objects = frame_of(spark, [], OBJECTS) if is_new else scan(spark, target.spec, cores=cores)
+    there = objects.select(
         "rel", F.col("size_bytes").alias("there_size"), F.col("fingerprint").alias("there_fingerprint")
     )
-    frame = fresh.join(there, "rel", "left").select(*TO_COPY.names)
+    frame = _fresh(spark, wanted, done).join(there, "rel", "left").join(listed, "rel", "left")
     return copy(
-        frame.repartition(groups_for(wanted.objects, cores)),
+        frame.select(*TO_COPY.names).repartition(groups_for(wanted.objects, cores)),
         source.spec,
-        target.spec,
+        None if is_new else target.spec,
         at_once=_AT_ONCE,
         gathered=are_short(wanted.size_bytes, wanted.objects),
+        dry_run=dry_run,
+    )
+
+
+def _fresh(spark: SparkSession, wanted: _Wanted, done: dict[RelPath, Entry]) -> DataFrame:
+    """What the source has that is not done, as far as its index tells: without a hash, the time must be the same."""
+    fresh = wanted.entries
+    if not done:
+        return fresh
+    values = ((rel, entry.size_bytes, entry.sha256, entry.last_modified) for rel, entry in done.items())
+    same = frame_of(spark, values, _VALUES)
+    return fresh.join(
+        same,
+        (fresh["rel"] == same["rel"])
+        & (fresh["size_bytes"] == same["size_bytes"])
+        & (fresh["last_modified"] == same["last_modified"])
+        & (fresh["sha256"].isNull() | (fresh["sha256"] == same["sha256"])),
+        "left_anti",
     )
 
 
@@ -157,16 +187,10 @@ def _look(spark: SparkSession, spec: StoreSpec, stack: ExitStack) -> _Wanted:
     """What the source has: by its index, or (a directory) by what is in it."""
     entries, view = _entries(spark, spec)
     entries = kept(stack, entries)
-    if view is not None:
-        _check_sound(entries)
+    damage = None if view is None else _damage(entries, "source")
     entries = entries.where(F.col("rel").isNotNull())
-    objects, size_bytes = _totals(entries)
-    return _Wanted(entries=entries, objects=objects, size_bytes=size_bytes, view=view)
-
-
-def _totals(entries: DataFrame) -> tuple[int, int]:
     row = entries.agg(F.count("rel").alias("objects"), F.sum("size_bytes").alias("size")).collect()[0]
-    return row["objects"], row["size"] or 0
+    return _Wanted(entries=entries, objects=row["objects"], size_bytes=row["size"] or 0, view=view, damage=damage)
 
 
 def _entries(spark: SparkSession, spec: StoreSpec) -> tuple[DataFrame, IndexView | None]:
@@ -176,51 +200,63 @@ def _entries(spark: SparkSession, spec: StoreSpec) -> tuple[DataFrame, IndexView
         blank = {name: F.lit(None).cast("string") for name in ENTRIES.names if name not in ("rel", "size_bytes")}
         return listed.select("rel", "size_bytes").withColumns(blank).select(*ENTRIES.names), None
     view = look_at_index(open_spec(spec))
-    check_understood(view)
+    check_indexed(spec, view)
     return read_index(spark, spec, view, cores=cores), view
 
 
-def _check_sound(entries: DataFrame) -> None:
+def _damage(entries: DataFrame, whose: str) -> FormatError | None:
     odd = entries.where("damage is not null and damage <> 'unlisted'").limit(1).collect()
-    if odd:
-        what = odd[0]["rel"] or odd[0]["partition"]
-        raise FormatError(
-            f"the index of the source is damaged at {shown(what)} ({odd[0]['damage']}): 'mire repair' or 'mire index"
-            " rebuild' there first",
-            kind="damaged_index",
-        )
+    if not odd:
+        return None
+    what = odd[0]["rel"] or odd[0]["partition"]
+    return FormatError(
+        f"the index of the {whose} is damaged at {shown(what)} ({odd[0]['damage']}): 'mire repair' or 'mire index"
+        " rebuild' there first",
+        kind="damaged_index",
+    )
 
 
-def _check_target(spark: SparkSession, wanted: _Wanted, target: Side) -> None:
-    """Refuse a target that has data of its own: two stores are not mixed."""
-    if target.ds is None:
-        return
+def _check_target(spark: SparkSession, wanted: _Wanted, target: Side, stack: ExitStack) -> DataFrame:
+    """Refuse a target that has data of its own, two stores are not mixed; the paths that its index lists."""
+    none = frame_of(spark, [], _VALUES).select("rel")
+    if target.spec.is_directory:
+        return none
     view = look_at_index(open_spec(target.spec))
     check_understood(view)
     if view.form == "none":
-        return
-    ours = read_index(spark, target.spec, view, cores=cores_of(spark)).where("rel is not null").select("rel")
-    foreign = ours.join(wanted.entries.select("rel"), "rel", "left_anti").limit(1).collect()
+        return none
+    listed = kept(stack, read_index(spark, target.spec, view, cores=cores_of(spark)))
+    damage = _damage(listed, "target")
+    if damage is not None:
+        raise damage
+    listed = listed.where("rel is not null")
+    ours = wanted.entries.select("rel", F.col("size_bytes").alias("size"), F.col("sha256").alias("sha"))
+    is_odd = F.col("size").isNull() | (F.col("size") != F.col("size_bytes")) | (F.col("sha") != F.col("sha256"))
+    foreign = listed.join(ours, "rel", "left").where(is_odd).limit(1).collect()
     if foreign:
         raise occupied(target, foreign[0]["rel"])
+    return listed.select("rel")
 
 
 def occupied(target: Side, rel: str) -> ConflictError:
     """What to say of a target that has data of its own."""
     return ConflictError(
-        f"{target.name} already has data of its own, for example {shown(rel)}: name an empty store, or a namespace with"
-        " --to-namespace",
+        f"{target.name} already has data of its own, for example {shown(rel)}, which is not what the source has: name"
+        " an empty store, or a namespace with --to-namespace",
         kind="target_in_use",
     )
 
 
-def _check_moved(row: dict[str, Any], source: Side) -> None:
+def _error(row: dict[str, Any]) -> MireError:
     error = error_in(row)
-    if error is not None:
-        raise type(error)(
-            f"{error.message}; nothing was switched, and {source.name} is as it was: run again to go on",
-            kind=error.kind,
-        )
+    assert error is not None  # noqa: S101 - by the caller
+    return error
+
+
+def _told(error: MireError, source: Side) -> MireError:
+    return type(error)(
+        f"{error.message}; nothing was switched, and {source.name} is as it was: run again to go on", kind=error.kind
+    )
 
 
 def _entry(row: dict[str, Any]) -> Entry:

@@ -88,7 +88,8 @@ def _opened(spec: StoreSpec) -> Remote:
                 kind="unreachable",
                 path=spec.settings,
             )
-        inside = objectstore.open_local(spec.settings)
+        # A late attempt of a task stores nothing where the directory was before it got its name.
+        inside = objectstore.open_local(spec.settings, must_exist=True)
     else:
         inside = find_backend(spec.type, origin="the job").backend.open(spec.settings)
     remote = Retrying(fenced_for_job(inside, spec.namespace, spec.own, is_read_only=spec.is_read_only))

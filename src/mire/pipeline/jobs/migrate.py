@@ -2,16 +2,21 @@
 
 Owns: the one step that makes it count.
 Must not know: what is copied and how, how an index is written.
-Keeps: nothing in the target counts before everything is there.
+Keeps: nothing in the target counts before everything is there; a directory that gets its name has what the source has,
+and nothing that an earlier run left; two migrations never fill the same one.
 """
 
+import json
 import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from mire.edge import files
+from mire.edge.turn import open_turn
 from mire.errors import ConflictError, InputError, shown
 from mire.flow.commit import commit
 from mire.flow.datastore import Datastore
@@ -19,14 +24,18 @@ from mire.flow.exchange import check_gate
 from mire.flow.lock import hold_global
 from mire.flow.place import open_place
 from mire.flow.reading import read_for
+from mire.model.names import PRIVATE_PREFIX
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.rounds import Moved, copy_all, occupied, plan_all
 from mire.pipeline.sides import Side
-from mire.pipeline.store import StoreSpec
+from mire.pipeline.store import StoreSpec, open_spec
 from mire.plan.commit import Changes
 from mire.plan.threeway import value_of
 
 _STAGING: Final = ".mire-migrating"
+_NOTE: Final = f"{PRIVATE_PREFIX}-mire-migration.json"
+_LOCK: Final = f"{PRIVATE_PREFIX}-mire-migration.lock"
+"""Which source is copied into a directory, and whose turn it is; both go when it has its name."""
 
 
 def migrate_store(spark: SparkSession, source: Side, target: Side, *, dry_run: bool = False) -> Moved:
@@ -34,14 +43,14 @@ def migrate_store(spark: SparkSession, source: Side, target: Side, *, dry_run: b
     if source.spec == target.spec.to_read():
         raise InputError(f"SRC and DST are the same store, {shown(source.name)}: name two")
     with spark_errors("the migration"):
-        if target.ds is not None:
-            return _into_store(spark, source, target, target.ds, dry_run=dry_run)
-        return _into_directory(spark, source, target, dry_run=dry_run)
+        if target.spec.is_directory:
+            return _into_directory(spark, source, target, dry_run=dry_run)
+        if dry_run or target.ds is None:
+            return plan_all(spark, source, target, is_new=False)
+        return _into_store(spark, source, target, target.ds)
 
 
-def _into_store(spark: SparkSession, source: Side, target: Side, ds: Datastore, *, dry_run: bool) -> Moved:
-    if dry_run:
-        return plan_all(spark, source, target, is_new=False)
+def _into_store(spark: SparkSession, source: Side, target: Side, ds: Datastore) -> Moved:
     check_gate(ds)
     # The lock alone, without what a cached datastore does around its own work: its cache stays empty.
     with hold_global(replace(ds, lifecycle=None)) as hold, open_place(ds) as place:
@@ -49,7 +58,7 @@ def _into_store(spark: SparkSession, source: Side, target: Side, ds: Datastore, 
         hold.check(is_strict=True)
         is_sharded = ds.sync.is_sharded
         reading = read_for(place, wanted, is_fresh_sharded=is_sharded)
-        # Compared with what the target said before a byte was copied: what somebody published since is a conflict.
+        # It was compared before a byte was copied: what somebody published since is a conflict.
         found = {rel: reading.entry(rel) for rel in wanted}
         odd = [rel for rel, entry in found.items() if entry is not None and value_of(entry) != value_of(wanted[rel])]
         if odd:
@@ -66,18 +75,79 @@ def _into_store(spark: SparkSession, source: Side, target: Side, ds: Datastore, 
 def _into_directory(spark: SparkSession, source: Side, target: Side, *, dry_run: bool) -> Moved:
     root = str(target.spec.settings)
     final = os.path.join(root, target.spec.namespace) if target.spec.namespace else root
+    staging = f"{final.rstrip('/')}{_STAGING}"
+    staged = replace(target, spec=StoreSpec(type=target.spec.type, settings=staging))
+    _check_free(final)
+    if dry_run:
+        is_new = not os.path.isdir(staging)
+        if not is_new:
+            _check_staging(staging, source)
+        return plan_all(spark, source, replace(staged, name=target.name), is_new=is_new)
+    with _open_staging(staging, final, source):
+        wanted, done = copy_all(spark, source, staged)
+        _prune(staging, wanted)
+        _show(staging, final)
+    return replace(done, target=target.name)
+
+
+def _check_free(final: str) -> None:
     if os.path.isdir(final) and os.listdir(final):
         raise ConflictError(
             f"DST {shown(final)} is not empty: name a directory that is not there yet", kind="target_in_use"
         )
-    staging = f"{final.rstrip('/')}{_STAGING}"
-    staged = replace(target, spec=StoreSpec(type=target.spec.type, settings=staging))
-    if dry_run:
-        return plan_all(spark, source, replace(staged, name=target.name), is_new=not os.path.isdir(staging))
+
+
+@contextmanager
+def _open_staging(staging: str, final: str, source: Side) -> Iterator[None]:
+    """The directory to copy into, for one migration at a time and from one source; what a run that died left stays."""
     files.make_dirs(staging)
-    _, done = copy_all(spark, source, staged)
-    _show(staging, final)
-    return replace(done, target=target.name)
+    with open_turn(os.path.join(staging, _LOCK), wait_ms=0.0, what="another migration into this directory is at work"):
+        # Whoever had the turn may have shown its copy meanwhile.
+        _check_free(final)
+        if not _check_staging(staging, source):
+            files.write_file(os.path.join(staging, _NOTE), [json.dumps(_note_of(source)).encode()])
+        yield
+
+
+def _check_staging(staging: str, source: Side) -> bool:
+    """Refuse what a migration of another store left, or nobody knows who; False when nothing was left."""
+    note = files.read_file(os.path.join(staging, _NOTE))
+    if note is None:
+        if any(entry.name != _LOCK for entry in files.list_dir(staging)):
+            raise ConflictError(
+                f"{shown(staging)} is in the way, and does not say which migration left it: move it away",
+                kind="target_in_use",
+            )
+        return False
+    try:
+        said = json.loads(note)
+    except ValueError:
+        said = None
+    if said != _note_of(source):
+        whose = said.get("source") if isinstance(said, dict) else None
+        raise ConflictError(
+            f"{shown(staging)} has what a migration from {shown(whose)} left, not from {source.name}: finish that one,"
+            " or remove it",
+            kind="target_in_use",
+        )
+    return True
+
+
+def _note_of(source: Side) -> dict[str, object]:
+    return {"version": 1, "source": open_spec(source.spec).properties.name}
+
+
+def _prune(staging: str, wanted: Collection[str]) -> None:
+    """Remove what the source does not have: what it had when a run died, or in an earlier round."""
+    with files.mapped(staging):
+        for where, _, names in os.walk(staging, topdown=False):
+            for name in names:
+                path = os.path.join(where, name)
+                if os.path.relpath(path, staging) not in wanted and name not in (_NOTE, _LOCK):
+                    with suppress(FileNotFoundError):  # an attempt that is late took its own away
+                        os.unlink(path)
+            with suppress(OSError):  # not empty
+                os.rmdir(where)
 
 
 def _show(staging: str, final: str) -> None:
@@ -85,5 +155,11 @@ def _show(staging: str, final: str) -> None:
     with files.mapped(final):
         if os.path.isdir(final):
             os.rmdir(final)
-        os.rename(staging, final)
+        # Not between two steps of an attempt that is late: it would make directories where this one was.
+        with files.directory_guard(staging):
+            os.rename(staging, final)
+        for name in os.listdir(final):
+            is_unfinished = name.startswith(f"{PRIVATE_PREFIX}-") and name.endswith(".tmp")
+            if is_unfinished or name in (_NOTE, _LOCK):
+                files.remove_file(os.path.join(final, name))
     files.sync_dir(os.path.dirname(final))

@@ -2,8 +2,9 @@
 
 Owns: what is read, what is stored, and what is found to be there already.
 Must not know: which objects are copied and why, what is committed afterwards.
-Keeps: an object in the target is replaced only as it was listed; one that is there counts only after its bytes were
-read; a copy that is made again (a retried or speculative task) ends in the same state.
+Keeps: an object in the target is replaced only as it was listed, and never one that its index describes; one that is
+there counts only after its bytes were read; a copy that is made again (a retried or speculative task) ends in the same
+state.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ from typing import Final, Literal
 from pyspark.sql import DataFrame
 
 from mire.edge.remote import Absent, Condition, Matches, Refused, Remote, Stored, Unknown
-from mire.errors import ConflictError, FormatError, NotFoundError, shown
+from mire.errors import ConflictError, FormatError, NotFoundError, RemoteError, shown
 from mire.model.index import Entry
 from mire.pipeline.stages.shards import entry_in
 from mire.pipeline.stages.transfer import Result, Row, failed_row, moves
@@ -34,19 +35,28 @@ def is_listable(rel: str) -> bool:
     return is_ours and check_rel(rel) is None and not is_temporary(rel)
 
 
-def copy(frame: DataFrame, source: StoreSpec, target: StoreSpec, *, at_once: int, gathered: bool) -> DataFrame:
-    """Objects from one store into another; what is there already is read instead of stored."""
+def copy(
+    frame: DataFrame, source: StoreSpec, target: StoreSpec | None, *, at_once: int, gathered: bool, dry_run: bool
+) -> DataFrame:
+    """Objects from one store into another; what is there already is read instead of stored.
+
+    A dry run only looks at what is there; only then there may be no target yet.
+    """
 
     def open_move() -> Callable[[Row], Result]:
-        one, other = open_spec(source), open_spec(target)
+        one, other = open_spec(source), None if target is None else open_spec(target)
 
         def move(row: Row) -> Result:
             if not is_listable(row["rel"]):
                 return _row(row, None, row["size_bytes"], "left_out")
             entry = entry_in(row)
             try:
-                return _copied(one, other, row, entry if isinstance(entry, Entry) else None)
+                return _copied(one, other, row, entry if isinstance(entry, Entry) else None, dry_run=dry_run)
             except (NotFoundError, FormatError, ConflictError) as error:
+                return failed_row(row["rel"], error)
+            except RemoteError as error:
+                if error.kind != "changed":
+                    raise
                 return failed_row(row["rel"], error)
 
         return move
@@ -54,14 +64,21 @@ def copy(frame: DataFrame, source: StoreSpec, target: StoreSpec, *, at_once: int
     return moves(frame, open_move, at_once=at_once, gathered=gathered)
 
 
-def _copied(one: Remote, other: Remote, row: Row, entry: Entry | None) -> Result:
-    rel = row["rel"]
-    if row["there_size"] is not None and row["there_size"] == row["size_bytes"]:
+def _copied(one: Remote, other: Remote | None, row: Row, entry: Entry | None, *, dry_run: bool) -> Result:
+    rel, fingerprint = row["rel"], row["there_fingerprint"]
+    if other is not None and row["there_size"] == row["size_bytes"]:
         found = _hashed(other, rel)
         is_known = entry is not None and entry.sha256 is not None
         if found == (_hashed(one, rel) if entry is None or not is_known else (entry.sha256, row["size_bytes"])):
             return _row(row, *found, "there")
-    fingerprint = row["there_fingerprint"]
+    if row["is_listed"] and fingerprint is not None:
+        raise ConflictError(
+            f"the target lists {shown(rel)}, and its object has other bytes than the source: it is not replaced; 'mire"
+            " verify' there shows whether it is damaged; else name an empty store",
+            kind="target_in_use",
+        )
+    if dry_run or other is None:
+        return _row(row, None, row["size_bytes"], "copied")
     condition = Absent() if fingerprint is None else Matches(fingerprint)
     is_small = row["size_bytes"] <= SMALL_BYTES
     outcome, sha256, size = (_put_small if is_small else _put_large)(one, other, rel, entry, condition)
