@@ -18,7 +18,11 @@ from mire.model.names import RelPath
 from mire.pipeline import rounds
 from mire.pipeline.frames import ENTRIES, frame_of
 from mire.pipeline.jobs import migrate as job
+from mire.pipeline.jobs.export import export_store
 from mire.pipeline.jobs.migrate import migrate_store
+from mire.pipeline.jobs.rebuild import rebuild_index
+from mire.pipeline.jobs.repair import repair_store
+from mire.pipeline.jobs.verify import verify_store
 from mire.pipeline.rounds import Moved
 from mire.pipeline.sides import open_source, open_target
 from mire.pipeline.store import StoreSpec, open_spec
@@ -309,6 +313,30 @@ def test_what_cannot_be_migrated_is_refused(spark: Any, synced: Callable[..., mi
         move(spark, f"file://{tmp_path}/remote", f"file://{tmp_path}/remote", tmp_path)
     with pytest.raises(NotFoundError, match="is not there"):
         move(spark, f"file://{tmp_path}/nowhere", f"file://{tmp_path}/x", tmp_path)
+
+
+def test_a_newer_format_is_not_even_read(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """Rules that do not hold there any more decide nothing: neither a migration nor any other job begins."""
+    fill(synced())
+    marker = tmp_path / "remote/_control/datastore-format"
+    marker.parent.mkdir(exist_ok=True)
+    marker.write_text('{"format": 3}')
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/datastore-format.json").write_text('{"format": 3}')
+    for source in (f"cached:{tmp_path}/remote", f"file://{tmp_path}/plain"):
+        with pytest.raises(FormatError, match="upgrade mire; never delete the marker"):
+            open_source(source, namespace="", repo_dir=str(tmp_path))
+    with pytest.raises(FormatError, match="upgrade mire; never delete the marker"):
+        open_target(f"cached:{tmp_path}/remote", namespace="", index="dual", repo_dir=str(tmp_path), dry_run=True)
+    ds = synced("late").datastore
+    for begin in (
+        lambda: verify_store(spark, ds),
+        lambda: export_store(spark, ds, str(tmp_path / "out"), dry_run=True),
+        lambda: rebuild_index(spark, ds, dry_run=True),
+        lambda: repair_store(spark, ds, dry_run=True),
+    ):
+        with pytest.raises(FormatError, match="upgrade mire; never delete the marker"):
+            begin()
 
 
 def test_migrate_on_the_command_line(

@@ -58,8 +58,7 @@ def pull_now(
 ) -> Pulled:
     """Bring the cache in step, wholly or for some models; nothing is written at the remote."""
     view_of(ds)
-    if ds.lifecycle is not None:
-        ds.lifecycle.gate()  # only reading: what must not be written may still be read
+    check_format(ds)
     return pull(_bound(ds, watch), models=models, full=full, theirs=theirs, dry_run=dry_run)
 
 
@@ -90,6 +89,12 @@ def model_named(text: str) -> ModelRef:
     if not slash:
         raise InputError(f"model {shown(text)} is not TYPE/ID: the last '/' separates type and id", kind="bad_name")
     return ModelRef(model_type=parse_model_type(kind), model_id=parse_model_id(model_id))
+
+
+def check_format(ds: Datastore) -> None:
+    """Refuse a store of a newer format even to who only reads; what must not be written may still be read."""
+    if ds.lifecycle is not None:
+        ds.lifecycle.gate()
 
 
 def check_gate(ds: Datastore, *, is_settling: bool = False) -> None:

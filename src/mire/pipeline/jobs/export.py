@@ -21,6 +21,7 @@ from mire.edge import clock, files
 from mire.edge.turn import open_turn
 from mire.errors import ConflictError, FormatError, InputError, NotFoundError, RemoteError, shown
 from mire.flow.datastore import Datastore
+from mire.flow.exchange import check_format
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import ARTIFACTS
 from mire.pipeline.jobs.cores import cores_of
@@ -74,6 +75,7 @@ def export_store(
 
 
 def _exported(spark: SparkSession, ds: Datastore, directory: str, attributes: Attributes, *, dry_run: bool) -> Exported:
+    check_format(ds)
     spec = spec_of(ds)
     remote = open_spec(spec)
     view = look_at_index(remote)

@@ -19,6 +19,7 @@ from mire.edge import pool
 from mire.errors import FormatError, MireError, shown
 from mire.flow.catalog import Progress
 from mire.flow.datastore import Datastore
+from mire.flow.exchange import check_format
 from mire.flow.imports import Imported, known_imports, outcome_of, replace_imports
 from mire.model.names import Namespace
 from mire.model.row import COLUMNS, RowValues
@@ -74,8 +75,7 @@ def rebuild_others(
     spark: SparkSession, ds: Datastore, *, progress: Progress | None = None, dry_run: bool = False
 ) -> OthersRead:
     """Read the metadata of every other namespace, and let queries see its rows; a dry run only counts them."""
-    if ds.lifecycle is not None:
-        ds.lifecycle.gate()  # a newer format must not even be read
+    check_format(ds)
     done, errors, count = list[Imported](), list[str](), 0
     with spark_errors("the rebuild of the catalog"):
         for namespace, seen in _read(spark, ds):

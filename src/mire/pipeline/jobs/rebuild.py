@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from mire.edge import clock
 from mire.errors import InputError, RemoteError
 from mire.flow.datastore import Datastore
-from mire.flow.exchange import check_gate
+from mire.flow.exchange import check_format, check_gate
 from mire.flow.lock import hold_global
 from mire.flow.place import Place, open_place
 from mire.flow.reindex import Seen, replace_monolith, replace_shards
@@ -108,6 +108,7 @@ def rebuild_index(
 
 @contextmanager
 def _worked_out(spark: SparkSession, place: Place, form: Form | None, *, deep: bool) -> Iterator[_Work]:
+    check_format(place.ds)
     spec, cores = spec_of(place.ds), cores_of(spark)
     view = look_at_index(open_spec(spec))
     chosen = form_of(view, form, is_sharded=place.ds.sync.is_sharded)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.flow.datastore import Datastore
+from mire.flow.exchange import check_format
 from mire.flow.place import META
 from mire.model.verify import Finding
 from mire.pipeline.foreign import spark_errors
@@ -102,6 +103,7 @@ def open_tables(
     spark: SparkSession, ds: Datastore, *, deep: bool, objects: DataFrame | None = None
 ) -> Iterator[Tables]:
     """The tables of a verification; they are kept until the block ends."""
+    check_format(ds)
     spec, cores = spec_of(ds), cores_of(spark)
     remote = open_spec(spec)
     view = look_at_index(remote)
