@@ -9,6 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import mire
 from mire.errors import FormatError, MireError, NotFoundError
+from mire.flow.migrate import migrate_index
 from mire.pipeline.jobs.export import export_store
 from mire.pipeline.jobs.migrate import migrate_store
 from mire.pipeline.jobs.verify import verify_store
@@ -55,12 +56,27 @@ BARE = pytest.mark.parametrize(
     ("index", "damage", "address", "namespace", "error", "message"),
     [
         ("sharded", lose(LIST), "remote", "", FormatError, r"has the shard 'data--echo--e', but nothing that lists it"),
+        (
+            "moved",
+            lose(LIST),
+            "remote",
+            "",
+            FormatError,
+            r"is gone, and the shard 'data--echo--e' is newer than \.data",
+        ),
         ("dual", lose(MONOLITH), "remote", "", FormatError, r"beside a monolith, but there is no \.datastore-index"),
         ("dual", lose_everything, "remote", "", FormatError, r"/remote has objects, but no index: its first push"),
         ("sharded", None, "typo", "", NotFoundError, r"/typo has no index and no data, and no namespace"),
         ("sharded", None, "remote", "teem", NotFoundError, r"/remote/teem has no .*the store has the namespaces team"),
     ],
-    ids=["list lost", "monolith lost", "all lost", "wrong prefix", "wrong namespace"],
+    ids=[
+        "list lost",
+        "list lost beside an old monolith",
+        "monolith lost",
+        "all lost",
+        "wrong prefix",
+        "wrong namespace",
+    ],
 )
 
 
@@ -76,7 +92,11 @@ def test_it_is_not_read_as_if_it_were_empty(
     message: str,
 ) -> None:
     """The data source says which it is, in batches and as a stream, and names what is there."""
-    synced(index=index).model("echo", "e").put("note", "hello")
+    store = synced(index="dual" if index == "moved" else index)
+    store.model("echo", "e").put("note", "hello")
+    if index == "moved":
+        migrate_index(store.datastore)
+        synced("three").model("echo", "e").put("note", "since")
     synced("two", namespace="team").model("echo", "e").put("note", "hello")
     (tmp_path / "typo").mkdir()
     if damage is not None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from mire.edge import pool
-from mire.edge.remote import Body
+from mire.edge.remote import Body, Remote
 from mire.errors import FormatError, InputError, NotFoundError, RemoteError, shown
 from mire.flow.monolith import fetch_copy
 from mire.flow.place import META, MONOLITH, SHARDS, Place, Same, fetch, partition_at, shard_key
@@ -175,15 +175,34 @@ def is_derived(place: Place, seen: MonolithSeen) -> bool:
     Beside a monolith that counts, shards are copies of it. Whoever died before listing them left newer ones, too, but
     they say nothing that it does not say. False when somebody is at work: read again.
     """
-    stats = place.remote.list(SHARDS)
-    newer = [partition_at(stat.key) for stat in stats if _is_shard(stat.key) and stat.modified_ms >= seen.modified_ms]
+    name = newer_shard(place.remote, seen)
+    if name is None:
+        return True
+    if fetch_meta(place).meta is not None or tag_of_monolith(place) != seen.tag:
+        return False
+    raise damaged_index(f"its list of partitions is gone, and {shown(name)} is newer than {MONOLITH}")
+
+
+def newer_shard(remote: Remote, seen: MonolithSeen) -> str | None:
+    """A shard that is newer than a monolith and says something that it does not, if there is one."""
     monolith = seen.monolith if seen.monolith is not None else {}
-    for name, found in fetch_shards(place, newer).items():
-        if found.shard is not None and any(monolith.get(rel) != entry for rel, entry in found.shard.entries()):
-            if fetch_meta(place).meta is not None or tag_of_monolith(place) != seen.tag:
-                return False
-            raise damaged_index(f"its list of partitions is gone, and {shown(name)} is newer than {MONOLITH}")
-    return True
+
+    def says_more(name: str) -> bool:
+        shard = _fetched(remote, name)
+        return shard is not None and any(monolith.get(rel) != entry for rel, entry in shard.entries())
+
+    stats = remote.list(SHARDS)
+    newer = [partition_at(stat.key) for stat in stats if _is_shard(stat.key) and stat.modified_ms >= seen.modified_ms]
+    return min((name for name, is_more in pool.run(says_more, newer, at_once=AT_ONCE) if is_more), default=None)
+
+
+def _fetched(remote: Remote, name: str) -> IndexText | None:
+    """A shard that is there and understood."""
+    body = fetch(remote, shard_key(name))
+    try:
+        return decode_shard(body.data, shard_key(name)) if isinstance(body, Body) else None
+    except (FormatError, InputError):
+        return None
 
 
 def damaged_index(what: str) -> FormatError:

@@ -9,9 +9,10 @@ a store whose index is lost, or that is not there, never passes for an empty one
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from mire.edge.remote import Remote
+from mire.edge.remote import Body, Remote
 from mire.errors import FormatError, MireError, NotFoundError, shown
 from mire.flow.place import META, MONOLITH, SHARDS, Same, fetch, partition_at
+from mire.flow.reading import monolith_seen, newer_shard
 from mire.model.index import Meta
 from mire.pipeline.spaces import namespaces_in
 from mire.pipeline.store import StoreSpec, open_spec
@@ -36,12 +37,16 @@ class IndexView:
     shards: dict[str, str] = field(default_factory=dict)
     """Every shard that is there, listed or not."""
     meta_damage: str | None = None
+    newer: str | None = None
+    """A shard that says more than the monolith does, where the list that would count instead is gone."""
     top: tuple[str, ...] = ()
     """Where there is no part of an index: the names at the top of the store."""
 
     @property
     def damage(self) -> str | None:
         """Why it cannot be believed; a part without the one that says what it is a part of is no index."""
+        if self.newer is not None:
+            return f"the list of partitions is gone, and the shard {shown(self.newer)} is newer than {MONOLITH}"
         if self.meta_damage is not None or self.form != "none":
             return self.meta_damage
         if self.listed:
@@ -80,7 +85,10 @@ class IndexView:
 
 
 def look_at_index(remote: Remote) -> IndexView:
-    """Three requests, and one more for every thousand shards; one more without an index."""
+    """Three requests, and one more for every thousand shards; one more without an index.
+
+    Beside a monolith shards that nothing lists are read, if they are newer: they may be what counted.
+    """
     body = fetch(remote, META)
     found = None if body is None or isinstance(body, Same) else body
     meta, damage = None, None
@@ -100,8 +108,19 @@ def look_at_index(remote: Remote) -> IndexView:
         shards=dict(_shards(remote)),
         meta_damage=damage,
     )
-    is_bare = view.form == "none" and view.damage is None
-    return replace(view, top=tuple(_top(remote))) if is_bare else view
+    if view.form == "none" and view.damage is None:
+        return replace(view, top=tuple(_top(remote)))
+    is_doubtful = found is None and view.form == "dual" and bool(view.shards)
+    return replace(view, newer=_newer(remote)) if is_doubtful else view
+
+
+def _newer(remote: Remote) -> str | None:
+    """What tells a monolith that was left behind from one that counts; one that is not understood tells nothing."""
+    body = fetch(remote, MONOLITH)
+    try:
+        return newer_shard(remote, monolith_seen(body)) if isinstance(body, Body) else None
+    except FormatError:
+        return None
 
 
 def _top(remote: Remote) -> list[str]:

@@ -3,7 +3,8 @@
 Owns: what one task is to read, and how many tasks there are.
 Must not know: tables, what is done with entries.
 Keeps: every path that the index lists is in exactly one piece; planning a store with an index takes two requests at
-most, however large it is. One whose index is lost, or that is not there, is no store without rows.
+most, however large it is, and a third one beside a monolith that has no list; a store whose index is lost, or that is
+not there, is none without rows.
 """
 
 import itertools
@@ -16,13 +17,13 @@ from pyspark.sql.datasource import InputPartition
 
 from mire.edge.remote import Remote
 from mire.errors import FormatError, NotFoundError
-from mire.flow.place import META, MONOLITH, Same, fetch
+from mire.flow.place import META, MONOLITH, SHARDS, Same, fetch
 from mire.flow.reading import torn
 from mire.model.index import Meta
 from mire.pipeline.source.place import open_checked
 from mire.pipeline.stages.scan import plan_pieces
 from mire.pipeline.store import StoreSpec
-from mire.pipeline.view import check_indexed, look_at_index
+from mire.pipeline.view import check_indexed, check_understood, look_at_index
 from mire.plan.source import Wish, plan_shards
 from mire.wire.meta import decode_meta
 from mire.wire.partition import JOINT
@@ -87,6 +88,8 @@ def _of_store(
         if view.form != "none":
             raise torn() from None
         return _of_directory(spec, remote, tasks_max) if spec.is_directory else []
+    if meta is None and next(iter(remote.list(SHARDS)), None) is not None:
+        check_understood(look_at_index(remote))
     proof = None if meta is None else meta.proof
     if proof is not None and proof.monolith == monolith.fingerprint:
         return _of_shards(spec, plan_shards(proof.shards, table=table, wishes=wishes), proof.shards, tasks_max)

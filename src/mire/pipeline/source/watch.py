@@ -19,7 +19,7 @@ from mire.model.index import Damaged, Entry
 from mire.model.row import NameKey
 from mire.pipeline.source.names import VERSION, state_of
 from mire.pipeline.store import StoreSpec
-from mire.pipeline.view import bare_error, look_at_index
+from mire.pipeline.view import bare_error, check_understood, look_at_index
 from mire.plan.source import plan_shards
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.indextext import IndexText
@@ -63,6 +63,8 @@ class Watch:
             if self._is_sharded:
                 self._read_shards(plan_shards(meta.partitions, table="artifacts", wishes=()))
             self._meta_tag = body.stat.fingerprint
+        if body is None and not self.has_index:
+            check_understood(look_at_index(self._remote))
         is_there = body is not None if self._is_sharded else self._read_monolith()
         if is_there:
             self._bare = None
@@ -72,9 +74,9 @@ class Watch:
     def _look_at_bare(self) -> None:
         """Tell, once, of an index that is not there, and wait for it; that nothing ever was there is an error."""
         view = look_at_index(self._remote)
-        if view.form != "none":
-            return
         error = bare_error(self.spec, view)
+        if error is None and view.form != "none":
+            return
         if error is not None and error.kind != "no_index" and not self.has_index:
             raise error
         why = "the index is gone" if error is None else error.message
