@@ -7,6 +7,7 @@ source is only read, and an object that is not as its index says is damage only 
 run that died left is verified and used; the index and the listing are each read once in a round.
 """
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -106,17 +107,7 @@ def copy_all(spark: SparkSession, source: Side, target: Side) -> tuple[dict[RelP
                     found = set(wanted.entries.select("rel").toArrow()["rel"].to_pylist())
                     done = {rel: entry for rel, entry in done.items() if rel in found}
                 table = _copies(spark, wanted, done, source, target, stack).toArrow()
-                for row in rows_of(table.to_batches()):
-                    rel = RelPath(row["rel"])
-                    if row["error"] is not None:
-                        trouble = trouble or _error(row)
-                        # What was done before is not what the source has now.
-                        done.pop(rel, None)
-                    elif row["outcome"] == "left_out":
-                        left_out.append(rel)
-                    else:
-                        done[rel] = _entry(row)
-                        copied |= {rel} if row["outcome"] == "copied" else set()
+                trouble = _take(rows_of(table.to_batches()), done, copied, left_out)
         if source.spec.is_directory or look_at_index(open_spec(source.spec)) == wanted.view:
             if trouble is not None:
                 raise _told(trouble, source)
@@ -136,6 +127,25 @@ def copy_all(spark: SparkSession, source: Side, target: Side) -> tuple[dict[RelP
         transient=True,
         kind="torn",
     )
+
+
+def _take(
+    rows: Iterable[dict[str, Any]], done: dict[RelPath, Entry], copied: set[RelPath], left_out: list[str]
+) -> MireError | None:
+    """Note what became of every object; the first error of one."""
+    trouble: MireError | None = None
+    for row in rows:
+        rel = RelPath(row["rel"])
+        if row["error"] is not None:
+            trouble = trouble or _error(row)
+            done.pop(rel, None)  # what was copied in an earlier round is not what the source has now
+        elif row["outcome"] == "left_out":
+            left_out.append(rel)
+        else:
+            done[rel] = _entry(row)
+            if row["outcome"] == "copied":
+                copied.add(rel)
+    return trouble
 
 
 def _copies(
