@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from mire.errors import ConfigError, FormatError, RemoteError
@@ -29,6 +31,23 @@ def test_an_active_session_is_used_and_not_stopped(spark: Any) -> None:
     """Whoever has a session keeps it: a job runs in it and leaves it as it was."""
     with open_session() as found:
         assert found is spark
+    assert spark.range(3).count() == 3
+
+
+def test_a_session_of_another_thread_is_used_and_not_stopped(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one that another thread started, or a context that has no session yet; another master is refused."""
+
+    def opened(master: str | None = None) -> Any:
+        with open_session(master) as found:
+            return found.sparkContext, found.range(3).count()
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(opened).result() == (spark.sparkContext, 3)
+        with pytest.raises(ConfigError, match=r"already has a Spark session, at 'local\[2,3\]', not at 'local\[1\]'"):
+            thread.submit(opened, "local[1]").result()
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as thread:
+        patch.setattr(SparkSession, "_instantiatedSession", None)
+        assert thread.submit(opened).result() == (spark.sparkContext, 3)
     assert spark.range(3).count() == 3
 
 

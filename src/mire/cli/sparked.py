@@ -5,6 +5,7 @@ Must not know: what a job does.
 Keeps: Spark is imported when a job runs, never for help.
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,6 +70,9 @@ def open_spark(master: str | None, *, is_moving: bool = False) -> Iterator[Any]:
     from mire.pipeline.progress import watched
     from mire.pipeline.session import MOVING, open_session
 
+    if not logging.root.handlers:
+        # The bridge to Java tells everybody's logger of a Java that is gone, which we tell in one line.
+        logging.root.addHandler(logging.NullHandler())
     given = settings()
     conf = MOVING if is_moving else None
     with open_session(master, conf=conf) as spark, watched(spark, lambda text: show_progress(given, text)):

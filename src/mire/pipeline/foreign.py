@@ -7,6 +7,7 @@ Keeps: an error that a task raised on purpose arrives on the driver as what it w
 
 import contextlib
 import re
+import traceback
 from collections.abc import Iterator
 from typing import Final
 
@@ -34,10 +35,15 @@ def spark_errors(what: str) -> Iterator[None]:
     except MireError:
         raise
     except Exception as error:
-        found = _named(str(error), what) if _is_foreign(error) else None
-        if found is None:
-            raise
-        raise found from error
+        if _is_unanswered(error):
+            raise RemoteError(
+                f"{what}: the Java that Spark runs in has ended (killed, perhaps for want of memory): nothing was"
+                " committed; run again, or let it use less (spark.driver.memory in spark-defaults.conf)",
+                kind="spark",
+            ) from error
+        if _is_foreign(error):
+            raise _named(str(error), what) from error
+        raise
 
 
 @contextlib.contextmanager
@@ -50,8 +56,25 @@ def told() -> Iterator[None]:
         raise
 
 
+def _is_unanswered(error: BaseException | None) -> bool:
+    """Whether this is what Spark's own code meets when its Java is gone: errors of a connection, not of Spark."""
+    if error is None:
+        return False
+    if type(error).__name__ == "Py4JNetworkError":
+        return True
+    if isinstance(error, OSError | EOFError):
+        frames = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
+        return any(_package_of(name) in ("pyspark", "py4j") for name in frames)
+    # Of a call that got no answer the bridge tells only which one it was.
+    return type(error).__name__ == "Py4JError" and _is_unanswered(error.__context__)
+
+
 def _is_foreign(error: Exception) -> bool:
-    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j", "grpc")
+    return _package_of(type(error).__module__) in ("pyspark", "py4j", "grpc")
+
+
+def _package_of(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _named(text: str, what: str) -> MireError:

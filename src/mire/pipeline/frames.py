@@ -6,7 +6,7 @@ Keeps: times are text or whole numbers as the wire has them: no table depends on
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -299,8 +299,14 @@ def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Sche
 def kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
     """A table that is worked out once, however often it is asked, until the stack ends."""
     found = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    stack.callback(found.unpersist)
+    stack.callback(_let_go, found)
     return found
+
+
+def _let_go(frame: DataFrame) -> None:
+    # It only gives memory back. A Spark that does not answer any more has none, and why is what the job raises.
+    with suppress(Exception):
+        frame.unpersist()
 
 
 def mapped(

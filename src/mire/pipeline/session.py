@@ -2,8 +2,8 @@
 
 Owns: which session a job runs in, and what an embedded one is started with.
 Must not know: what a job does.
-Keeps: a session that somebody else started is used and never stopped; an embedded one listens on the loopback
-interface only; what is started here ends here.
+Keeps: a session that somebody else started, in whatever thread, is used and never stopped; an embedded one listens on
+the loopback interface only; what is started here ends here; what the user wants of his Java counts.
 """
 
 import contextlib
@@ -11,7 +11,9 @@ import importlib.util
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from mire.edge import process
@@ -30,6 +32,9 @@ _LOOPBACK: Final = "127.0.0.1"
 _SAID_MAX: Final = 400
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PARTITIONS_A_CORE: Final = 2
+_JAVA: Final = "spark.driver.extraJavaOptions"
+_JAVA_ALSO: Final = "SPARK_SUBMIT_OPTS"
+"""Options of a Java that are added to those in the settings of Spark, and come before them: the last one counts."""
 
 _EVERYWHERE: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -44,7 +49,8 @@ _STARTED: Final = {
 }
 
 MOVING: Final = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # The second lets it choose the collector of one thread, where nobody chose another: two are refused.
+    _JAVA: "-XX:TieredStopAtLevel=1 -XX:+NeverActAsServerClassMachine",
     "spark.sql.codegen.wholeStage": "false",
 }
 """For jobs whose work is done in Python: Java compiles little, and leaves the processors to the tasks."""
@@ -59,14 +65,15 @@ def _embedded() -> dict[str, str]:
 
 @contextlib.contextmanager
 def open_session(master: str | None = None, *, conf: Mapping[str, str] | None = None) -> "Iterator[SparkSession]":
-    """The session to run in: the active one, that of `spark-submit`, a cluster that was named, or an embedded one.
+    """The session to run in: one that is there, that of `spark-submit`, a cluster that was named, or an embedded one.
 
     `master` is a Spark master, or the address (`sc://…`) of a Spark Connect server; without one SPARK_REMOTE counts.
     """
     check_installed()
-    active = _active(master)
-    if active is not None:
-        yield active
+    found = find_session()
+    if found is not None:
+        _check_master(found, master)
+        yield found
         return
     spark = _start(master, conf or {})
     try:
@@ -74,7 +81,28 @@ def open_session(master: str | None = None, *, conf: Mapping[str, str] | None = 
         yield spark
     finally:
         if _SUBMITTED not in os.environ:
+            _stop(spark)
+
+
+def _stop(spark: "SparkSession") -> None:
+    """End a session that was started here; one whose Java is gone has ended, and is forgotten."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             spark.stop()
+    except Exception:  # noqa: BLE001 - whatever a Java that is gone makes of it; why it went is told by the job
+        _forget()
+
+
+def _forget() -> None:
+    """Let the next session of this process start a Java of its own: Spark would go on asking the one that is gone."""
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    kept: Any = SparkSession
+    kept._instantiatedSession = kept._activeSession = None  # noqa: SLF001
+    kept = SparkContext
+    kept._active_spark_context = kept._gateway = kept._jvm = None  # noqa: SLF001
 
 
 def _fit(spark: "SparkSession") -> None:
@@ -97,13 +125,29 @@ def check_installed() -> None:
             )
 
 
-def _active(master: str | None) -> "SparkSession | None":
+def find_session() -> "SparkSession | None":
+    """The session that this process has already, whichever thread started it; a context without one gets one."""
+    if "pyspark" not in sys.modules:
+        return None  # and it is not imported to be asked
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    found = SparkSession.getActiveSession()
-    if found is not None:
-        _check_master(found, master)
-    return found
+    try:
+        try:
+            found: SparkSession | None = SparkSession.active()
+        except PySparkRuntimeError:
+            found = None
+        context: Any = SparkContext._active_spark_context  # noqa: SLF001
+        # One whose context somebody stopped is still the last one that Spark knows.
+        if found is not None and not (isinstance(found, SparkSession) and found._sc._jsc is None):  # noqa: SLF001
+            return found
+        return None if context is None else SparkSession(context)
+    except OSError as error:
+        raise RemoteError(
+            f"the Spark session of this process does not answer ({error}): stop it, or do this in another process",
+            kind="spark",
+        ) from error
 
 
 def _check_master(spark: "SparkSession", master: str | None) -> None:
@@ -158,11 +202,17 @@ def _start(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
     is_embedded = master is None or master.startswith("local")
     if is_embedded:
         wanted |= _embedded()
-    options = [f"-Dlog4j2.configurationFile=file:{os.path.join(os.path.dirname(__file__), 'log4j2.properties')}"]
-    given = conf.get("spark.driver.extraJavaOptions")
-    wanted |= {**conf, "spark.driver.extraJavaOptions": " ".join([*options, *([given] if given else [])])}
-    with _set(_environment(is_embedded=is_embedded)), _quiet() as said:
+    wanted |= {name: value for name, value in conf.items() if name != _JAVA}
+    environment = {**_environment(is_embedded=is_embedded), _JAVA_ALSO: _java_options(conf.get(_JAVA, ""))}
+    with _set(environment), _quiet() as said:
         return _opened(_configured(builder.master(master or EMBEDDED), wanted).getOrCreate, master, said)
+
+
+def _java_options(ours: str) -> str:
+    """Options to start a Java with, besides those in the settings of Spark."""
+    # An address has no blanks and no commas, whatever the path it is of: both would separate something.
+    logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    return " ".join(each for each in (logging, ours, os.environ.get(_JAVA_ALSO)) if each)
 
 
 def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
@@ -190,9 +240,9 @@ def _connect(remote: str, conf: Mapping[str, str]) -> "SparkSession":
     wanted = {"spark.sql.session.timeZone": "UTC", **_of_session(conf)}
     # Not the builder of the connected session itself: functions would then look for a context of this process.
     builder: Any = SparkSession.builder
-    # Spark itself refuses another address than that of the environment.
+    # Spark itself refuses another address than that of the environment. A session of our own, which we may stop.
     with _set({_REMOTE: None}):
-        return _opened(lambda: _configured(builder.remote(remote), wanted).getOrCreate(), remote, None)
+        return _opened(lambda: _configured(builder.remote(remote), wanted).create(), remote, None)
 
 
 def _opened(start: Any, master: str | None, said: IO[str] | None) -> "SparkSession":
