@@ -1,6 +1,7 @@
 """Bulk push and pull: moved by tasks, decided and committed as always."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -14,11 +15,14 @@ import mire
 from mire.edge.objectstore import open_local
 from mire.edge.state import close_states
 from mire.errors import RemoteError
+from mire.flow.exchange import push_now
 from mire.flow.mark import mark_all
 from mire.flow.pull import pull
 from mire.flow.push import push
+from mire.model.config import SYNC_ENDLESS_MS as ENDLESS
 from mire.pipeline.carrier import SparkCarrier, worth_it
-from mire.testing.faults import Fail
+from mire.pipeline.session import cores_at, expected_cores
+from mire.testing.faults import Delay, Fail
 from mire.testing.s3server import S3Server
 from mire.wire.relpath import is_internal
 from sync_world import committed
@@ -92,6 +96,30 @@ def test_spark_is_started_for_what_its_start_is_worth(cores: int, files: int) ->
     assert worth_it(cores) == files
 
 
+@pytest.mark.parametrize(
+    ("master", "environ", "cores"),
+    [
+        (None, {}, os.cpu_count()),
+        (None, {"SPARK_REMOTE": ""}, os.cpu_count()),
+        (None, {"SPARK_REMOTE": "sc://host"}, 16),
+        (None, {"PYSPARK_GATEWAY_PORT": "1"}, 16),
+        ("local", {}, 1),
+        ("local[3]", {"SPARK_REMOTE": "sc://host"}, 3),
+        ("local[4,2]", {}, 4),
+        ("local[*]", {}, os.cpu_count()),
+        ("spark://host:7077", {}, 16),
+    ],
+)
+def test_the_cores_are_those_of_where_it_would_run(master: str | None, environ: dict[str, str], cores: int) -> None:
+    """Before a session is there: those of this machine, of the master, or what a cluster is taken to have."""
+    assert cores_at(master, environ) == cores
+
+
+def test_the_cores_of_a_session_are_its_own(spark: Any) -> None:
+    """Whoever has a session runs in it: what it has counts, whatever this machine or the environment has."""
+    assert expected_cores(None, {"SPARK_REMOTE": "sc://host"}) == 2
+
+
 def test_few_files_start_no_spark(synced: Callable[..., mire.Store]) -> None:
     """Below the number from which on it is worth it, this process moves the files, and nothing is started."""
     store = synced()
@@ -126,7 +154,7 @@ def test_a_store_that_fails_ends_the_push_and_keeps_the_marks(
 def test_moving_everything_is_not_bound_by_the_time_of_a_sync(
     run: Callable[..., tuple[int, str, str]], synced: Callable[..., mire.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settings' limit of a sync ends a push, not one of everything, unless it is given for it."""
+    """The settings' limit of a sync ends a push, not one of everything, of which one sees how far it is."""
     store = synced()
     scribble(store, "text", 3)
     monkeypatch.setenv("SWAMP_DATASTORE_SYNC_TIMEOUT_MS", "1")
@@ -134,6 +162,34 @@ def test_moving_everything_is_not_bound_by_the_time_of_a_sync(
     code, _, err = run("push", "--repo", repo)
     assert (code, "took longer than 0.001 s" in err) == (5, True)
     assert run("push", "--all", "--repo", repo)[:2] == (0, "sent 3 files, removed 0\n")
+    scribble(store, "other", 2)
+    seen: list[int] = []
+    carrier = SparkCarrier(nullcontext, worth_it=sys.maxsize)
+    endless = replace(store.datastore, carrier=carrier, config=replace(store.datastore.config, sync_timeout_ms=ENDLESS))
+    assert len(push_now(endless, full=True, watch=seen.append).uploaded) == 2
+    assert len(seen) >= 2
+
+
+@pytest.mark.parametrize("how", ["on Spark", "here"])
+def test_a_time_that_is_given_ends_moving_everything(
+    run: Callable[..., tuple[int, str, str]], bucket_repo: Callable[..., Path], tmp_path: Path, how: str
+) -> None:
+    """With --timeout a push of everything ends, though its tasks hang; nothing is committed, and the next goes on."""
+    with S3Server(buckets=["mire-bulk"]) as server:
+        push = "push", "--all", "--repo", str(bucket_repo(server.url, "mire-bulk"))
+        logs = tmp_path / "home/.swamp/repos/00000000-0000-4000-8000-000000000001/logs"
+        logs.mkdir(parents=True)
+        (logs / "one").write_text("text")
+        if how == "on Spark":
+            server.hold(operation="PutObject", key="logs/*", times=None)
+        else:
+            # What this process asked for is waited for; the commit comes after it.
+            server.inject(Delay(0.6), operation="PutObject", times=None)
+        code, _, err = run(*push, "--timeout", "1", *(("--pipeline",) if how == "on Spark" else ()))
+        assert (code, "took longer than 1 s" in err, err.count("\n")) == (5, True, 1), err
+        assert server.get("mire-bulk", "_index/_meta.json") is None
+        server.faults.clear()
+        assert run(*push, "--no-pipeline")[:2] == (0, "sent 1 file, removed 0\n")
 
 
 def test_bulk_commands(
@@ -151,6 +207,8 @@ def test_bulk_commands(
     assert run("push", "--all", "--no-pipeline", "--repo", repo) == (0, "nothing to push\n", "")
     code, _, err = run("pull", "--pipeline", "--repo", repo)
     assert (code, "go with --all" in err) == (2, True)
+    code, _, err = run("pull", "--all", "--model", "echo/e", "--repo", repo)
+    assert (code, "--all is everything, --model a part" in err) == (2, True)
 
 
 def test_a_task_that_fails_is_run_again(spark: Any, bucket_repo: Callable[..., Path]) -> None:

@@ -60,9 +60,7 @@ class Started:
     def java(self) -> tuple[int, list[str]]:
         """The process of Spark's Java, and what it was started with."""
         # Before that one another is run, which only tells how to start it.
-        (found,) = (
-            each for each in map(Path.read_text, self._directory.glob("said.*")) if "launcher.Main" not in each
-        )
+        (found,) = (each for each in map(Path.read_text, self._directory.glob("said.*")) if "launcher.Main" not in each)
         number, *arguments = found.splitlines()
         return int(number), arguments
 

@@ -35,6 +35,8 @@ def command(
     from mire.cli.synced import leave, pulled_document, pulled_text
     from mire.flow.exchange import model_named, pull_now
 
+    if is_bulk and models:
+        raise click.UsageError("--all is everything, --model a part: --full --model TYPE/ID brings a model's content.")
     wanted = [model_named(model) for model in models]
     with carried(open_datastore(), is_bulk=is_bulk, is_forced=is_forced, master=master) as ds:
         done = pull_now(ds, models=wanted, full=full or is_bulk, theirs=theirs, dry_run=dry_run, watch=sync_progress())

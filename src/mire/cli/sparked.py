@@ -6,7 +6,6 @@ Keeps: Spark is imported when a job runs, never for help.
 """
 
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,13 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mire.cli.face import settings, show_progress
-from mire.model.config import SYNC_TIMEOUT_S_MAX
+from mire.model.config import SYNC_ENDLESS_MS
 
 if TYPE_CHECKING:
     from mire.flow.datastore import Datastore
-
-_CLUSTER_CORES = 16
-"""What a cluster is taken to have before it was asked: more would change nothing."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,13 +49,15 @@ def carried(ds: "Datastore", *, is_bulk: bool, is_forced: bool | None, master: s
         raise click.UsageError("--pipeline, --no-pipeline and --master go with --all.")
     if is_bulk and settings().sync_timeout_s is None:
         # Moving everything takes as long as it takes; a limit for it is one that was given for it.
-        ds = replace(ds, config=replace(ds.config, sync_timeout_ms=SYNC_TIMEOUT_S_MAX * 1000))
+        ds = replace(ds, config=replace(ds.config, sync_timeout_ms=SYNC_ENDLESS_MS))
     if not is_bulk or is_forced is False:
         yield ds
         return
+    from mire.edge import process
     from mire.pipeline.carrier import SparkCarrier, worth_it
+    from mire.pipeline.session import expected_cores
 
-    enough = 1 if is_forced else worth_it((os.cpu_count() or 1) if master is None else _CLUSTER_CORES)
+    enough = 1 if is_forced else worth_it(expected_cores(master, process.environ()))
     with SparkCarrier(lambda: open_spark(master, is_moving=True), worth_it=enough) as carrier:
         yield replace(ds, carrier=carrier)
 

@@ -5,7 +5,7 @@ Must not know: how a carrier works, what is moved and why.
 Keeps: a carrier moves bytes and tells what came of it; it decides nothing and commits nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from mire.edge.files import Written
@@ -26,6 +26,9 @@ class Carrier(Protocol):
 
     at_a_time: int
     """How many files a pull hands over at a time."""
+
+    def limit(self, budget_ms: float, late: Callable[[], MireError]) -> None:
+        """Move nothing any more when so much time has passed from now on; `late` makes the error."""
 
     def send(
         self,

@@ -37,7 +37,7 @@ def push_now(
     view_of(ds)
     if not full and pending_marks(ds).is_clean and not has_due(ds):
         return Pushed(is_dry_run=dry_run)
-    bound = _bound(ds, watch)
+    bound = within_timeout(ds, watch)
     with ExitStack() as stack:
         try:
             if not dry_run:
@@ -59,12 +59,7 @@ def pull_now(
     """Bring the cache in step, wholly or for some models; nothing is written at the remote."""
     view_of(ds)
     check_format(ds)
-    return pull(_bound(ds, watch), models=models, full=full, theirs=theirs, dry_run=dry_run)
-
-
-def _bound(ds: Datastore, watch: Watch | None) -> Datastore:
-    """Within the time that a sync may take; what a carrier moves is so much that nobody can say how long it takes."""
-    return within_timeout(ds, watch) if ds.carrier is None else ds
+    return pull(within_timeout(ds, watch), models=models, full=full, theirs=theirs, dry_run=dry_run)
 
 
 def bring(ds: Datastore, rels: Sequence[RelPath], *, dry_run: bool = False, watch: Watch | None = None) -> Pulled:

@@ -5,6 +5,7 @@ Must not know: what is synced.
 Keeps: locks are not bound by it: they are given back however late it is.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from mire.edge.timed import Timed
 from mire.edge.watched import Watched
 from mire.errors import RemoteError
 from mire.flow.datastore import Datastore
+from mire.model.config import SYNC_ENDLESS_MS
 
 Watch = Callable[[int], None]
 """Told the number of objects moved so far."""
@@ -24,7 +26,8 @@ def within_timeout(ds: Datastore, watch: Watch | None = None) -> Datastore:
     remote = ds.remote
     if remote is None:
         return ds
-    name, budget_ms = remote.properties.name, ds.config.sync_timeout_ms
+    name, given_ms = remote.properties.name, ds.config.sync_timeout_ms
+    budget_ms = math.inf if given_ms >= SYNC_ENDLESS_MS else given_ms
 
     def late() -> RemoteError:
         return RemoteError(
@@ -42,4 +45,6 @@ def within_timeout(ds: Datastore, watch: Watch | None = None) -> Datastore:
         inside = each.with_inside(timed) if isinstance(each, Retrying) else timed(each)
         return inside if watch is None else Watched(inside, watch)
 
+    if ds.carrier is not None:
+        ds.carrier.limit(budget_ms, late)
     return replace(ds, remote=bound(remote), whole=None if ds.whole is None else bound(ds.whole))

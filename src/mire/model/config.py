@@ -13,6 +13,8 @@ from mire.model.names import DATASTORE_SUBDIRS, SOLO, Namespace
 LOCK_TIMEOUT_MS: Final = 60_000
 SYNC_TIMEOUT_MS: Final = 300_000
 SYNC_TIMEOUT_S_MAX: Final = 21_600
+SYNC_ENDLESS_MS: Final = SYNC_TIMEOUT_S_MAX * 1000 + 1
+"""More than anybody can ask for: a sync that takes as long as it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 Owns: from how many files on that is worth it, and the session it starts for it.
 Must not know: what is moved and why, what is committed afterwards.
-Keeps: few files are moved by this process, and no Spark is started for them, unless somebody insists.
+Keeps: few files are moved by this process, and no Spark is started for them, unless somebody insists; when the time of
+a sync is up, its tasks end.
 """
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -12,8 +14,9 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from mire.edge import clock
 from mire.edge.files import Written
-from mire.errors import MireError
+from mire.errors import InternalError, MireError
 from mire.flow.carrier import Arrived
 from mire.flow.place import Place
 from mire.flow.transfer import Sent, Unpublished, are_short
@@ -49,6 +52,8 @@ class SparkCarrier:
         self._worth_it = worth_it
         self._stack = ExitStack()
         self._spark: SparkSession | None = None
+        self._end_ms = math.inf
+        self._late: Callable[[], MireError] = _never
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +67,10 @@ class SparkCarrier:
     def is_started(self) -> bool:
         """Whether there was so much to move that Spark was started."""
         return self._spark is not None
+
+    def limit(self, budget_ms: float, late: Callable[[], MireError]) -> None:
+        """Cancel what tasks do when so much time has passed from now on."""
+        self._end_ms, self._late = clock.monotonic_ms() + budget_ms, late
 
     def send(
         self,
@@ -136,6 +145,7 @@ class SparkCarrier:
         from mire.pipeline.foreign import spark_errors  # noqa: PLC0415 - with Spark only
         from mire.pipeline.frames import TO_MOVE, frame_of, rows_of  # noqa: PLC0415
         from mire.pipeline.jobs.cores import cores_of  # noqa: PLC0415
+        from mire.pipeline.limit import limited  # noqa: PLC0415
         from mire.pipeline.stages.transfer import groups_for  # noqa: PLC0415
 
         cores = cores_of(spark)
@@ -144,7 +154,8 @@ class SparkCarrier:
         # Some at a time: what they became is on record before the next ones are begun.
         while some := list(islice(left, AT_A_TIME)):
             rows = (_row(rel, entry, known.get(rel)) for rel, entry in some)
-            with spark_errors("moving the files"):
+            left_s = (self._end_ms - clock.monotonic_ms()) / 1000
+            with spark_errors("moving the files"), limited(spark, left_s, self._late):
                 frame = frame_of(spark, rows, TO_MOVE).repartition(groups_for(len(some), cores))
                 table = move(frame, at_once).toArrow()
             yield from rows_of(table.to_batches())
@@ -155,6 +166,10 @@ def _row(rel: RelPath, entry: Entry | None, known: Unpublished | None) -> tuple[
 
     said = (rel, *(None,) * 7) if entry is None else entry_row(rel, None, entry)
     return (*said, None, None) if known is None else (*said, known.fingerprint, known.sha256)
+
+
+def _never() -> MireError:
+    return InternalError("a time that nobody limited is up")
 
 
 def _described(replaced: Mapping[RelPath, Entry | None]) -> dict[RelPath, Entry | None]:

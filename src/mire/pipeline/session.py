@@ -9,6 +9,7 @@ the loopback interface only; what is started here ends here; what the user wants
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -32,6 +33,9 @@ _LOOPBACK: Final = "127.0.0.1"
 _SAID_MAX: Final = 400
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _PARTITIONS_A_CORE: Final = 2
+_LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:,.*)?\])?")
+_CLUSTER_CORES: Final = 16
+"""What a cluster is taken to have before it was asked: more would change little."""
 _JAVA: Final = "spark.driver.extraJavaOptions"
 _JAVA_ALSO: Final = "SPARK_SUBMIT_OPTS"
 """Options of a Java that are added to those in the settings of Spark, and come before them: the last one counts."""
@@ -105,6 +109,27 @@ def _forget() -> None:
     kept._active_spark_context = kept._gateway = kept._jvm = None  # noqa: SLF001
 
 
+def expected_cores(master: str | None, environ: Mapping[str, str]) -> int:
+    """How many tasks would run at once in the session to run in, before it is started."""
+    found = find_session()
+    if found is None:
+        return cores_at(master, environ)
+    from mire.pipeline.jobs.cores import cores_of  # noqa: PLC0415 - with Spark only
+
+    return cores_of(found)
+
+
+def cores_at(master: str | None, environ: Mapping[str, str]) -> int:
+    """What a place has that was not asked yet: this machine, so many cores of it, or a cluster."""
+    if master is None:
+        is_elsewhere = bool(environ.get(_REMOTE)) or _SUBMITTED in environ
+        return _CLUSTER_CORES if is_elsewhere else os.cpu_count() or 1
+    local = _LOCAL.fullmatch(master)
+    if local is None:
+        return _CLUSTER_CORES
+    return int(local[1] or 1) if local[1] != "*" else os.cpu_count() or 1
+
+
 def _fit(spark: "SparkSession") -> None:
     """As many partitions as keep all cores busy, unless somebody chose a number: Spark's own is for large clusters."""
     try:
@@ -139,8 +164,8 @@ def find_session() -> "SparkSession | None":
         except PySparkRuntimeError:
             found = None
         context: Any = SparkContext._active_spark_context  # noqa: SLF001
-        # One whose context somebody stopped is still the last one that Spark knows.
-        if found is not None and not (isinstance(found, SparkSession) and found._sc._jsc is None):  # noqa: SLF001
+        # One whose context somebody stopped is still the last one that Spark knows; a connected one has no context.
+        if found is not None and getattr(getattr(found, "_sc", found), "_jsc", found) is not None:
             return found
         return None if context is None else SparkSession(context)
     except OSError as error:
