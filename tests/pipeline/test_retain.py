@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mire
+from mire.errors import RemoteError
 from mire.flow.catalog import meta_of, opened, set_meta
 from mire.flow.retain import plan_retain, retain
 from mire.model.artifact import Metadata, ModelRef, Owner
@@ -135,3 +137,31 @@ def test_the_catalog_has_the_same_rows(spark: Any, repo: Path, run: Callable[...
     code, out, _ = run("retain", "--pipeline", "--dry-run", "--repo", str(repo))
     assert code == 0
     assert "version-count" in out
+
+
+def test_a_worker_that_does_not_see_the_store_is_told(
+    spark: Any, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the store's directory is not on a worker, or is another one, no catalog is empty and nothing is kept."""
+    # A path that every process sees as one of its own.
+    name = f"mire-{tmp_path.name}"
+    theirs = Path.cwd() / name
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    (repo / ".swamp.yaml").write_text(
+        f'swampVersion: "1"\nrepoId: "{RUN}"\ndatastore:\n  type: filesystem\n  path: /proc/self/cwd/{name}\n'
+    )
+    with mire.open(repo) as store:
+        fill(store)
+        ds = store.datastore
+        for job in (rebuild_catalog, retain_store):
+            with pytest.raises(RemoteError, match=rf"a worker does not see '/proc/self/cwd/{name}'") as raised:
+                job(spark, ds, dry_run=True)
+            assert raised.value.kind == "unreachable"
+        theirs.mkdir()
+        try:
+            with pytest.raises(RemoteError, match=r"a worker does not see '/proc/self/cwd/.*/data/echo/./\w+'"):
+                rebuild_catalog(spark, ds, dry_run=True)
+            assert retain_store(spark, ds, dry_run=True).decisions == retain(ds, dry_run=True).decisions != []
+        finally:
+            theirs.rmdir()

@@ -2,9 +2,11 @@
 
 Owns: how the names of a store are shared out.
 Must not know: what a name contributes (`flow/scan`), how rows are kept (`flow/catalog`).
-Keeps: only the driver writes the catalog; a name that two tasks read is in it once.
+Keeps: only the driver writes the catalog; a name that two tasks read is in it once; one that a worker does not see is
+an error, not a name without versions.
 """
 
+import os
 import pickle
 from collections.abc import Iterator
 from itertools import islice
@@ -20,7 +22,7 @@ from mire.model.names import Namespace
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import SCANS, batch_of, frame_of, mapped
 from mire.pipeline.jobs.cores import cores_of
-from mire.pipeline.stages.transfer import groups_for
+from mire.pipeline.stages.transfer import check_seen, groups_for, unseen
 
 _NAMES: Final = pa.schema([("path", pa.string())])
 _AT_A_TIME: Final = 50_000
@@ -46,16 +48,23 @@ def _scanned(spark: SparkSession, root: str, namespace: Namespace, paths: list[s
     frame = frame_of(spark, ((path,) for path in paths), _NAMES).repartition(groups_for(len(paths), cores_of(spark)))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        check_seen(root)
         for batch in batches:
             names: list[str] = batch.column(0).to_pylist()
             for start in range(0, len(names), _NAMES_A_ROW):
-                scans = scan_names(root, namespace, names[start : start + _NAMES_A_ROW], {})
-                yield batch_of([(pickle.dumps(scans),)], SCANS)
+                some = names[start : start + _NAMES_A_ROW]
+                missing = [name for name in some if not os.path.isdir(os.path.join(root, name))]
+                yield batch_of([(pickle.dumps((scan_names(root, namespace, some, {}), missing)),)], SCANS)
 
     for row in mapped(frame, work, SCANS).toLocalIterator():
-        yield _unpickled(row["scans"])
+        scans, missing = _unpickled(row["scans"])
+        for name in missing:
+            # Somebody may have removed it meanwhile; what is here now and not there is another directory.
+            if os.path.isdir(os.path.join(root, name)):
+                raise unseen(os.path.join(root, name))
+        yield scans
 
 
-def _unpickled(data: Any) -> list[NameScan]:
-    found: list[NameScan] = pickle.loads(bytes(data))  # noqa: S301 - from a task of ours, never from a store
+def _unpickled(data: Any) -> tuple[list[NameScan], list[str]]:
+    found: tuple[list[NameScan], list[str]] = pickle.loads(bytes(data))  # noqa: S301 - from a task of ours
     return found

@@ -7,6 +7,7 @@ nowhere, a rename under way, warnings) is left to the verb itself. Nothing is re
 lock each name is decided about again.
 """
 
+import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -31,7 +32,7 @@ from mire.model.names import DataName, ModelId, ModelType
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import RETENTION, batches_of, frame_of, mapped, rows_of
 from mire.pipeline.jobs.cores import cores_of
-from mire.pipeline.stages.transfer import groups_for
+from mire.pipeline.stages.transfer import check_seen, groups_for, unseen
 from mire.plan.config import Flags
 from mire.plan.retention import ENDLESS, RUN_LIFETIMES, Reason, RunRecord, run_of
 from mire.plan.write import leftover_numbers, published_number
@@ -63,10 +64,13 @@ def plan_store(spark: SparkSession, ds: Datastore, now: datetime) -> Iterator[Ou
         else:
             names.append((found[0].model_type, found[0].model_id, found[1]))
     frame = frame_of(spark, names, _NAMES).repartition(groups_for(len(names), cores_of(spark)))
-    repo_dir = ds.repo_dir
+    repo_dir, base, roots = ds.repo_dir, ds.base, tuple(filter(os.path.isdir, ds.roots()))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        check_seen(repo_dir, *roots)
         store = _opened(repo_dir)
+        if store.base != base:  # a home of its own, with a cache of its own
+            raise unseen(base)
         rows = (row for name in rows_of(batches) for row in _looked(store, name))
         yield from batches_of(rows, RETENTION)
 
@@ -113,10 +117,12 @@ def _rows(ds: Datastore, model: ModelRef, name: DataName) -> Iterator[tuple[Any,
         yield odd_row(model, name)
         return
     whole = [version for version in versions if version is not None]
-    if whole:
-        run = run_record(ds, whole[-1])
-        sizes = [files.size_of(f"{ds.path_of(version_dir(model, name, each.version))}/{RAW}") or 0 for each in whole]
-        yield from facts_rows(model, name, whole, sizes, load_holds(ds, model, name), run)
+    if not whole:  # the driver found the name: if it has versions there, the driver looks at them
+        yield odd_row(model, name)
+        return
+    run = run_record(ds, whole[-1])
+    sizes = [files.size_of(f"{ds.path_of(version_dir(model, name, each.version))}/{RAW}") or 0 for each in whole]
+    yield from facts_rows(model, name, whole, sizes, load_holds(ds, model, name), run)
 
 
 def odd_row(model: ModelRef, name: DataName) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ def upload(frame: DataFrame, spec: StoreSpec, tier: str, writer: str, *, at_once
 
     def open_move() -> Callable[[Row], Result]:
         remote = open_spec(spec)
-        _check_seen(tier)
+        check_seen(tier)
         boundary = Boundary(tier)
 
         def move(row: Row) -> Result:
@@ -83,7 +83,7 @@ def download(frame: DataFrame, spec: StoreSpec, directory: str, *, at_once: int,
 
     def open_move() -> Callable[[Row], Result]:
         remote = open_spec(spec)
-        _check_seen(directory)
+        check_seen(directory)
 
         def move(row: Row) -> Result:
             rel, entry = RelPath(row["rel"]), entry_in(row)
@@ -97,14 +97,21 @@ def download(frame: DataFrame, spec: StoreSpec, directory: str, *, at_once: int,
     return moves(frame, open_move, at_once=at_once, gathered=gathered)
 
 
-def _check_seen(directory: str) -> None:
-    if not os.path.isdir(directory):
-        raise RemoteError(
-            f"a worker does not see {shown(directory)}: every worker must see it under this path; else run without"
-            " --master, on this machine",
-            kind="unreachable",
-            path=directory,
-        )
+def check_seen(*directories: str) -> None:
+    """Refuse to work where a directory of the driver's is not; in a task."""
+    for directory in directories:
+        if not os.path.isdir(directory):
+            raise unseen(directory)
+
+
+def unseen(directory: str) -> RemoteError:
+    """The error of a worker that does not see a directory of the driver's."""
+    return RemoteError(
+        f"a worker does not see {shown(directory)}: every worker must see it under this path; else run without"
+        " --master, on this machine",
+        kind="unreachable",
+        path=directory,
+    )
 
 
 def failed_row(rel: str, error: MireError) -> Result:
