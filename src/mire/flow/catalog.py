@@ -351,14 +351,24 @@ def rebuild(
     scanner: Scanner | None = None,
     dry_run: bool = False,
 ) -> Refreshed:
-    """Throw the catalog away and read everything again; a dry run does that with another one."""
-    if dry_run:
-        with TemporaryDirectory(prefix="mire-") as directory:
+    """Throw the catalog away and read everything again; a dry run does that with another one.
+
+    What a `scanner` reads is put into another one, too, which takes the place of ours when it is whole.
+    """
+    place = os.path.dirname(catalog_path(ds))
+    if dry_run or (scanner is not None and os.access(place, os.W_OK)):
+        with TemporaryDirectory(prefix=f"{PRIVATE_PREFIX}-mire-", dir=None if dry_run else place) as directory:
             catalog = open_catalog(os.path.join(directory, "catalog"), COLUMNS)
             try:
-                return refresh(ds, catalog, workers=workers, progress=progress, scanner=scanner)
+                done = refresh(ds, catalog, workers=workers, progress=progress, scanner=scanner)
+                # What was written meanwhile is noted in ours: the next query looks again.
+                set_meta(catalog, "checked_ms", "0")
             finally:
                 catalog.close()
+            if not dry_run and catalog.path is not None:
+                _discard(ds)
+                os.rename(catalog.path, catalog_path(ds))
+            return done
     _discard(ds)
     with opened(ds) as catalog:
         return refresh(ds, catalog, workers=workers, progress=progress, scanner=scanner)
