@@ -41,6 +41,17 @@ def other_python(directory: Path) -> Path:
     return environment(directory / "env", wheel=built_wheel(sources, directory))
 
 
+def other_obstore(directory: Path, wheel_python: Path) -> Path:
+    """The Python of an environment that has the wheel, and another release of the package that opens stores."""
+    made = environment(directory)
+    (own,), (wheel,) = ((each.parents[1] / "lib").glob("python*/site-packages") for each in (made, wheel_python))
+    with (own / "others.pth").open("a") as file:
+        file.write(f"{wheel}\n")
+    (own / "obstore-other.dist-info").mkdir()
+    (own / "obstore-other.dist-info/METADATA").write_text(f"Name: obstore\nVersion: {OTHER}\n")
+    return made
+
+
 def newer_python(directory: Path) -> Path | None:
     """An environment of another Python that has Spark's Python part; None where there is no other Python."""
     for minor in range(12, 16):

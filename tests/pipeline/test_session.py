@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,14 @@ def test_a_worker_without_the_package_is_named(spark: Any) -> None:
 
 
 def test_a_worker_of_another_release_is_refused() -> None:
-    """Python and mire must be the same on both sides; the error names both."""
-    check_release(this_release())
+    """Python, mire and the packages that move things must be the same on both sides; the error names what differs."""
+    ours = this_release()
+    check_release(ours)
+    assert [name for name, _ in ours.packages] == ["pyspark", "pyarrow", "obstore"]
+    theirs = replace(ours, packages=(*ours.packages[:2], ("obstore", "0.0.1")))
+    message = r"on Python 3\.\d+ with obstore 0\.0\.1, a worker runs mire .* with obstore \d[\w.]+: install the same"
+    with pytest.raises(ConfigError, match=message):
+        check_release(theirs)
     with pytest.raises(ConfigError, match=r"the driver runs mire 9 on Python 2\.7, a worker runs mire"):
         check_release(Release(mire="9", python="2.7"))
 

@@ -14,7 +14,7 @@ import pytest
 from mire.testing.s3server import S3Server
 from sparkconnect import HANG_S
 from sparks import ACCESS, QUICK, SMALL, Cluster
-from sparkwheels import OTHER, environment, newer_python, other_python
+from sparkwheels import OTHER, environment, newer_python, other_obstore, other_python
 
 BUCKET = "mire-workers"
 USAGE = 2
@@ -85,7 +85,7 @@ def with_python(python: Path | str) -> dict[str, Any]:
 def test_a_submitted_job_minds_the_pythons_of_its_workers(
     spark_cluster: Cluster, server: S3Server, bucket_repo: Callable[..., Path], wheel_python: Path, tmp_path: Path
 ) -> None:
-    """In the session of `spark-submit`, a worker that has not the same mire and Python is told, and nothing is written.
+    """In the session of `spark-submit`, a worker that has not the same mire, Python and packages is told, and writes not.
 
     With the wheel alone the same job then does its work; another master than that of the session is refused.
     """
@@ -100,6 +100,11 @@ def test_a_submitted_job_minds_the_pythons_of_its_workers(
         (environment(tmp_path / "empty", packages=tmp_path / "nothing"), "no_package", "needs pyarrow on every worker"),
         ("/nonexistent/python", "no_package", "one has no '/nonexistent/python': set PYSPARK_PYTHON"),
         (other_python(tmp_path / "other"), "version_mismatch", f"a worker runs mire {OTHER} on Python"),
+        (
+            other_obstore(tmp_path / "store", wheel_python),
+            "version_mismatch",
+            f"with obstore {OTHER}: install the same",
+        ),
     ]
     newer = newer_python(tmp_path / "newer")
     if newer is not None:

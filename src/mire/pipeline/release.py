@@ -1,15 +1,21 @@
 """Driver and workers run one release: what a worker is compared with.
 
-Owns: which Python and which mire this process is, and the error of two that differ.
+Owns: which Python, mire and packages this process has, and the error of two that differ.
 Must not know: Spark.
 Keeps: no task of another release writes anything: it is refused before its first row.
 """
 
 import sys
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Final
 
 from mire.errors import ConfigError
 from mire.model.release import VERSION
+
+_SPARK: Final = "pyspark"
+_PACKAGES: Final = (_SPARK, "pyarrow", "obstore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +24,32 @@ class Release:
 
     mire: str
     python: str
+    packages: tuple[tuple[str, str], ...] = ()
+    """Those that move bytes and rows, and their versions."""
+
+    def besides(self, other: "Release") -> str:
+        """Its packages that the other one has not, for a message."""
+        found = [f"{name} {version}" for name, version in self.packages if (name, version) not in other.packages]
+        return f" with {', '.join(found)}" if found else ""
 
 
+@cache
 def this_release() -> Release:
     """That of this process."""
-    return Release(mire=VERSION, python=f"{sys.version_info.major}.{sys.version_info.minor}")
+    return Release(
+        mire=VERSION,
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        packages=tuple((name, _version_of(name)) for name in _PACKAGES),
+    )
+
+
+def _version_of(name: str) -> str:
+    # What is imported counts: of Spark a worker may have the one of its cluster, which is no installed package.
+    loaded = getattr(sys.modules.get(name), "__version__", None) if name == _SPARK else None
+    try:
+        return str(loaded or metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return "of nobody knows which version"
 
 
 def check_release(driver: Release) -> None:
@@ -30,7 +57,7 @@ def check_release(driver: Release) -> None:
     ours = this_release()
     if ours != driver:
         raise ConfigError(
-            f"the driver runs mire {driver.mire} on Python {driver.python}, a worker runs mire {ours.mire} on Python"
-            f" {ours.python}: install the same on both",
+            f"the driver runs mire {driver.mire} on Python {driver.python}{driver.besides(ours)}, a worker runs mire"
+            f" {ours.mire} on Python {ours.python}{ours.besides(driver)}: install the same on both",
             kind="version_mismatch",
         )
