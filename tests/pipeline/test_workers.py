@@ -85,7 +85,7 @@ def with_python(python: Path | str) -> dict[str, Any]:
 def test_a_submitted_job_minds_the_pythons_of_its_workers(
     spark_cluster: Cluster, server: S3Server, bucket_repo: Callable[..., Path], wheel_python: Path, tmp_path: Path
 ) -> None:
-    """In the session of `spark-submit`, a worker that has not the same mire, Python and packages is told, and writes not.
+    """In the session of `spark-submit`, a worker whose mire, Python or packages differ is told, and nothing is written.
 
     With the wheel alone the same job then does its work; another master than that of the session is refused.
     """

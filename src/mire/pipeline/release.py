@@ -44,12 +44,14 @@ def this_release() -> Release:
 
 
 def _version_of(name: str) -> str:
-    # What is imported counts: of Spark a worker may have the one of its cluster, which is no installed package.
-    loaded = getattr(sys.modules.get(name), "__version__", None) if name == _SPARK else None
+    if name == _SPARK:
+        # What is imported counts: a worker may have the one of its cluster, which is no installed package. Its releases
+        # with the same two numbers work together.
+        return ".".join(str(getattr(sys.modules.get(name), "__version__", "?")).split(".")[:2])
     try:
-        return str(loaded or metadata.version(name))
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "of nobody knows which version"
+        return "?"
 
 
 def check_release(driver: Release) -> None:
