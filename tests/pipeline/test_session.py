@@ -1,20 +1,24 @@
 """One way to a SparkSession: what is honoured, what is started, and what is refused."""
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from mire.errors import ConfigError, FormatError, RemoteError
+from mire.pipeline import frames
 from mire.pipeline.foreign import spark_errors
-from mire.pipeline.frames import ENTRIES, batch_of, batches_of, frame_of, mapped
+from mire.pipeline.frames import ENTRIES, batch_of, batches_of, frame_of, mapped, streamed
 from mire.pipeline.java import find_java_home
 from mire.pipeline.release import Release, check_release, this_release
 from mire.pipeline.session import open_session
@@ -64,6 +68,29 @@ def test_rows_pass_through_a_task(spark: Any) -> None:
     rows = [[f"logs/{number}", "logs", number, "t", None, None, None, None] for number in range(5)]
     frame = frame_of(spark, rows, ENTRIES)
     assertDataFrameEqual(mapped(frame, lambda batches: batches, ENTRIES), frame)
+
+
+@pytest.mark.parametrize("is_embedded", [True, False])
+def test_many_rows_pass_by_in_pieces(spark: Any, monkeypatch: pytest.MonkeyPatch, *, is_embedded: bool) -> None:
+    """The driver never holds all rows of a large table, and what an embedded Spark reads them from goes with it."""
+    monkeypatch.setattr(frames, "BATCH", 10)
+    monkeypatch.setattr(frames, "_PIECE", 20)
+    monkeypatch.setattr(frames, "_is_embedded", lambda _: is_embedded)
+    before, held = pa.total_allocated_bytes(), list[int]()
+
+    def rows() -> Iterator[list[Any]]:
+        for number in range(200):
+            held.append(pa.total_allocated_bytes() - before)
+            yield [f"{number:020000}", "logs", number, *[None] * 5]
+
+    frame = streamed(spark, rows(), ENTRIES)
+    assert max(held) < 60 * 20_000
+    assert sorted(row.size_bytes for row in frame.collect()) == list(range(200))
+    made = [Path(each.removeprefix("file://")) for each in frame.inputFiles()]
+    assert len(made) == is_embedded
+    del frame
+    gc.collect()
+    assert not any(path.exists() for path in made)
 
 
 def test_batches_are_bounded() -> None:

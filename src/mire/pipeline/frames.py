@@ -5,22 +5,32 @@ Must not know: what fills a table, or who reads it.
 Keeps: times are text or whole numbers as the wire has them: no table depends on a time zone.
 """
 
+import os
+import re
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from pyspark.storagelevel import StorageLevel
 
+from mire.edge import files
 from mire.pipeline.foreign import told
 from mire.pipeline.release import check_release, this_release
 
 BATCH: Final = 10_000
 """Rows of a batch: enough that handing one over costs little, few enough to fit beside a hundred others."""
+
+_PIECE: Final = 10 * BATCH
+_HERE: Final = re.compile(r"local(\[.*\])?")
 
 _TEXT, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.bool_()
 
@@ -294,6 +304,41 @@ def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Sche
     """A table of the driver's rows."""
     table = pa.Table.from_batches(batches_of(rows, schema), schema)
     return spark.createDataFrame(table, spark_schema(schema))
+
+
+def streamed(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
+    """The same of more rows than the driver should hold: a file that an embedded Spark reads, else piece by piece."""
+    if _is_embedded(spark):
+        return _filed(spark, rows, schema)
+    left = iter(rows)
+    found = frame_of(spark, islice(left, _PIECE), schema)
+    while some := list(islice(left, _PIECE)):
+        found = found.unionAll(frame_of(spark, some, schema))
+    return found
+
+
+def _is_embedded(spark: SparkSession) -> bool:
+    """Whether tasks run in this machine, and see its files."""
+    try:
+        return _HERE.fullmatch(str(spark.sparkContext.master)) is not None
+    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
+        return False
+
+
+def _filed(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
+    directory = tempfile.mkdtemp(prefix="mire-")
+    try:
+        path = os.path.join(directory, "rows.parquet")
+        with files.mapped(path), ParquetWriter(path, schema) as writer:
+            for batch in batches_of(rows, schema, BATCH):
+                writer.write_table(pa.Table.from_batches([batch]))  # on disk at once: batches of their own it gathers
+        found = spark.read.schema(spark_schema(schema)).parquet(f"file://{directory}")
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    # Whoever works with the table has it until he is done: only then nobody reads the file any more.
+    weakref.finalize(found, shutil.rmtree, directory, ignore_errors=True)
+    return found
 
 
 def kept(stack: ExitStack, frame: DataFrame) -> DataFrame:

@@ -2,7 +2,8 @@
 
 Owns: how a look at the cache becomes a table.
 Must not know: the remote, what is done about a change.
-Keeps: nothing is changed; a file that cannot be read is told, and has no row.
+Keeps: nothing is changed; a file that cannot be read is told, and has no row of its own; memory does not grow with the
+cache.
 """
 
 from collections.abc import Iterator
@@ -18,29 +19,26 @@ from mire.flow.local import tier_path
 from mire.flow.mark import pending_marks
 from mire.flow.place import open_place
 from mire.model.names import RelPath
-from mire.pipeline.frames import LOCAL, frame_of
+from mire.pipeline.frames import LOCAL, streamed
+from mire.plan.change import paired
 
 _Row = tuple[str, str, int | None, str | None, bytes | None]
 
 
 def local_side(spark: SparkSession, ds: Datastore, troubles: list[str]) -> DataFrame:
     """The cache of a datastore as rows; what cannot be looked at is put into `troubles`."""
-    return frame_of(spark, _rows(ds, troubles), LOCAL)
+    return streamed(spark, _rows(ds, troubles), LOCAL)
 
 
 def _rows(ds: Datastore, troubles: list[str]) -> Iterator[_Row]:
-    with open_look(ds, pending_marks(ds), is_full=True) as look:
-        changed = dict(_looked(ds, look, troubles))
+    with open_look(ds, pending_marks(ds), is_full=True) as look, open_place(ds) as place:
+        base = ((row.rel, row) for row in place.state.all_base())
+        for rel, local, row in paired(_looked(ds, look, troubles), base):
+            if local is not None:
+                yield _row(local, None if row is None else row.entry)
+            elif row is not None:
+                yield rel, "same" if row.identity is not None else "missing", None, None, row.entry
         troubles += [trouble.message for trouble in look.troubles]
-    with open_place(ds) as place:
-        for row in place.state.all_base():
-            local = changed.pop(row.rel, None)
-            if local is None:
-                yield row.rel, "same" if row.identity is not None else "missing", None, None, row.entry
-            else:
-                yield _row(local, row.entry)
-    for local in changed.values():
-        yield _row(local, None)
 
 
 def _looked(ds: Datastore, look: Look, troubles: list[str]) -> Iterator[tuple[str, Local]]:

@@ -22,6 +22,7 @@ RACY_NS: Final = 2 * 10**9
 Numbers = tuple[int, int, int, int]
 """A file's identity (mtime_ns, ctime_ns, size, inode) where there are so many that a noun for each would cost more."""
 
+File = TypeVar("File")
 Row = TypeVar("Row")
 
 
@@ -63,8 +64,8 @@ def absent_of(base: BaseRow, kind: MarkKind | None, *, is_top_gone: bool) -> Lit
 
 
 def paired(
-    found: Iterable[tuple[str, Numbers]], base: Iterable[tuple[str, Row]]
-) -> Iterator[tuple[str, Numbers | None, Row | None]]:
+    found: Iterable[tuple[str, File]], base: Iterable[tuple[str, Row]]
+) -> Iterator[tuple[str, File | None, Row | None]]:
     """Files and base rows side by side, both in the order of their paths; neither is held in memory."""
     rows = iter(base)
     row = next(rows, None)
