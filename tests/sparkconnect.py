@@ -30,6 +30,7 @@ _CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
+    "spark.connect.progress.reportInterval": "200ms",
     "spark.driver.extraJavaOptions": QUICK,
     "spark.executor.extraJavaOptions": QUICK,
     "spark.executor.memory": LARGE,

@@ -139,6 +139,31 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     assert len([key for key in keys(server) if key.startswith("copy/")]) == FILES
 
 
+SEEN = """
+import json, os, time
+from mire.pipeline.frames import ENTRIES, frame_of, mapped
+from mire.pipeline.progress import watched
+texts = []
+def show(text):
+    texts.append(text)
+    open({said!r}, "w").close()
+def work(batches):
+    until = time.monotonic() + {wait_s}
+    while not os.path.exists({said!r}) and time.monotonic() < until:
+        time.sleep(0.02)
+    yield from batches
+with watched(spark, show):
+    mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES).coalesce(1), work, ENTRIES).collect()
+print(json.dumps(texts))
+"""
+
+
+def test_one_sees_how_far_a_job_is_over_connect(spark_cluster: Cluster, spark_connect: Connect, tmp_path: Path) -> None:
+    """The server tells how many tasks are done: the task of this job waits until that was said."""
+    spark_cluster.have_workers()
+    assert "spark: 0 of 1 tasks" in spark_connect.run(SEEN.format(said=str(tmp_path / "said"), wait_s=HANG_S))
+
+
 def test_a_session_over_connect_is_not_another(spark_connect: Connect, repo: Path) -> None:
     """Where a process has a session at one server, the address of another is refused, also on the same host."""
     told = spark_connect.refused("verify", "--pipeline", "--master", "sc://127.0.0.1:1", "--repo", str(repo))

@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,8 +21,10 @@ from mire.pipeline import frames
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import ENTRIES, batch_of, batches_of, frame_of, mapped, streamed
 from mire.pipeline.java import find_java_home
+from mire.pipeline.progress import watched
 from mire.pipeline.release import Release, check_release, this_release
 from mire.pipeline.session import open_session
+from sparkconnect import HANG_S
 
 
 def test_an_embedded_session_is_quiet_and_local(spark: Any) -> None:
@@ -99,6 +102,25 @@ def test_batches_are_bounded() -> None:
     assert [batch.num_rows for batch in batches_of(rows, ENTRIES, 2)] == [2, 2, 1]
     assert list(batches_of([], ENTRIES)) == []
     assert batch_of([], ENTRIES).num_rows == 0
+
+
+def test_one_sees_how_far_a_job_is(spark: Any, tmp_path: Path) -> None:
+    """While a task is at work, it is told that it is not done: this one waits until that was said."""
+    said, texts, wait_s = tmp_path / "said", list[str](), HANG_S
+
+    def show(text: str) -> None:
+        texts.append(text)
+        said.touch()
+
+    def work(batches: Any) -> Any:
+        until = time.monotonic() + wait_s
+        while not said.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        yield from batches
+
+    with watched(spark, show):
+        assert mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES).coalesce(1), work, ENTRIES).count() == 1
+    assert "spark: 0 of 1 tasks" in texts
 
 
 def test_an_error_of_a_task_arrives_as_what_it_was(spark: Any) -> None:

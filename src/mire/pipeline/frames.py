@@ -25,6 +25,7 @@ from pyspark.storagelevel import StorageLevel
 from mire.edge import files
 from mire.pipeline.foreign import told
 from mire.pipeline.release import check_release, this_release
+from mire.pipeline.session import is_connected
 
 BATCH: Final = 10_000
 """Rows of a batch: enough that handing one over costs little, few enough to fit beside a hundred others."""
@@ -319,10 +320,7 @@ def streamed(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Sche
 
 def _is_embedded(spark: SparkSession) -> bool:
     """Whether tasks run in this machine, and see its files."""
-    try:
-        return _HERE.fullmatch(str(spark.sparkContext.master)) is not None
-    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
-        return False
+    return not is_connected(spark) and _HERE.fullmatch(str(spark.sparkContext.master)) is not None
 
 
 def _filed(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:

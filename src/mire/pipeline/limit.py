@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mire.edge import clock
 from mire.errors import MireError
+from mire.pipeline.session import is_connected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +57,8 @@ def limited(spark: "SparkSession", left_s: float, late: Callable[[], MireError])
 
 def _tags_of(spark: Any) -> tuple[Callable[[str], object], ...]:
     """How jobs are marked, cancelled by their mark, and no longer marked."""
-    try:
-        context = spark.sparkContext
-    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
+    if is_connected(spark):
         return spark.addTag, spark.interruptTag, spark.removeTag
+    context = spark.sparkContext
     # Tags of a session do not reach the jobs of tables that come as Arrow; those of its context do.
     return context.addJobTag, context.cancelJobsWithTag, context.removeJobTag

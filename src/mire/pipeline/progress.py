@@ -1,14 +1,16 @@
 """How far the jobs of a session are.
 
-Owns: a thread that asks Spark now and then.
+Owns: a thread that asks Spark now and then, or the handler that a Connect server tells.
 Must not know: how progress is shown.
 Keeps: it ends with the block, and whatever goes wrong in it concerns nobody.
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from mire.pipeline.session import is_connected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +21,12 @@ _EVERY_S: Final = 0.5
 @contextmanager
 def watched(spark: "SparkSession", show: Callable[[str], None]) -> Iterator[None]:
     """Tell how many tasks of the stages under way are done, for as long as the block runs."""
+    with _told(spark, show) if is_connected(spark) else _asked(spark, show):
+        yield
+
+
+@contextmanager
+def _asked(spark: "SparkSession", show: Callable[[str], None]) -> Iterator[None]:
     ended = threading.Event()
 
     def watch() -> None:
@@ -36,15 +44,38 @@ def watched(spark: "SparkSession", show: Callable[[str], None]) -> Iterator[None
         thread.join()
 
 
+@contextmanager
+def _told(spark: Any, show: Callable[[str], None]) -> Iterator[None]:
+    """The same over Spark Connect, whose server tells by itself, every two seconds."""
+
+    def handle(*, stages: Iterable[Any] | None, done: bool, **_: Any) -> None:
+        text = (
+            None
+            if done
+            else _text([(each.num_completed_tasks, each.num_tasks) for each in stages or () if not each.done])
+        )
+        if text is not None:
+            with suppress(Exception):  # it is called in the middle of the job
+                show(text)
+
+    spark.registerProgressHandler(handle)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handle)
+
+
 def _state_of(spark: "SparkSession") -> str | None:
     """The stages under way in a few words; None when there are none, or nobody can tell."""
     try:
         tracker = spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-    except Exception:  # noqa: BLE001 - a Connect session has no tracker; a session that stops answers anything
+    except Exception:  # noqa: BLE001 - a session that stops answers anything
         return None
-    known = [stage for stage in stages if stage is not None]
-    if not known:
+    return _text([(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None])
+
+
+def _text(stages: Sequence[tuple[int, int]]) -> str | None:
+    if not stages:
         return None
-    done, all_of_them = sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
-    return f"spark: {done} of {all_of_them} tasks"
+    return f"spark: {sum(done for done, _ in stages)} of {sum(tasks for _, tasks in stages)} tasks"

@@ -132,12 +132,11 @@ def cores_at(master: str | None, environ: Mapping[str, str]) -> int:
 
 def _fit(spark: "SparkSession") -> None:
     """As many partitions as keep all cores busy, unless somebody chose a number: Spark's own is for large clusters."""
-    try:
-        context = spark.sparkContext
-        if not context.getConf().contains(_PARTITIONS):
-            spark.conf.set(_PARTITIONS, str(_PARTITIONS_A_CORE * int(context.defaultParallelism)))
-    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
+    if is_connected(spark):
         return
+    context = spark.sparkContext
+    if not context.getConf().contains(_PARTITIONS):
+        spark.conf.set(_PARTITIONS, str(_PARTITIONS_A_CORE * int(context.defaultParallelism)))
 
 
 def check_installed() -> None:
@@ -188,13 +187,17 @@ def _check_master(spark: "SparkSession", master: str | None) -> None:
         )
 
 
+def is_connected(spark: "SparkSession") -> bool:
+    """Whether a session is one of Spark Connect: it has no context, and other ways to be asked."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def _master_of(spark: "SparkSession", wanted: str) -> tuple[str, bool]:
     """Where a session runs, and whether that is the place that is wanted."""
-    try:
-        theirs = str(spark.sparkContext.master)
-    except Exception:  # noqa: BLE001 - a Connect session has no context; there is no common class for saying so
+    if is_connected(spark):
         theirs = f"{_CONNECT}{_endpoint_of(spark)}"
         return theirs, wanted.startswith(_CONNECT) and _endpoint_in(wanted) == _endpoint_of(spark)
+    theirs = str(spark.sparkContext.master)
     return theirs, theirs == wanted
 
 
