@@ -82,7 +82,7 @@ def commits(server: S3Server) -> int:
 def test_a_driver_that_dies_commits_nothing(
     bucket_repo: Callable[..., Path], run: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
-    """A push whose Java is killed is one typed error, one that is killed itself says nothing; the next one is whole.
+    """A push that is killed says nothing, and the next one is whole; a verification whose Java is killed is told so.
 
     Spark starts below whatever path, says nothing, and has the options of the user's own settings.
     """
@@ -92,21 +92,19 @@ def test_a_driver_that_dies_commits_nothing(
         logs.mkdir(parents=True)
         for number in range(FILES):
             (logs / f"{number}").write_text(f"content {number}")
-        push, on_spark = ("push", "--all", "--repo", str(repo)), ("--pipeline", "--master", "local[1]")
+        on_spark = "--repo", str(repo), "--pipeline", "--master", "local[1]"
         started = Started(tmp_path)
-        server.inject(Run(started.kill_java), operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
-        code, out, err = started.run(*push, *on_spark)
-        told = json.loads(err)
-        assert (code, out, told["kind"]) == (5, "", "spark")
-        assert "moving the files: the Java that Spark runs in has ended" in told["message"]
-        assert {"-Dmire.test=theirs", "-XX:+UseParallelGC"} <= set(started.java()[1])
+        server.inject(Run(started.kill), operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
+        assert started.run("push", "--all", *on_spark) == (-signal.SIGKILL, "", "")
         assert commits(server) == 0
-
-        server.inject(Run(started.kill), operation="PutObject", key="logs/*", times=1)
-        assert started.run(*push, *on_spark) == (-signal.SIGKILL, "", "")
-        assert commits(server) == 0
-
-        code, out, err = run(*push, "--no-pipeline", "--json")
+        code, out, err = run("push", "--all", "--no-pipeline", "--json", "--repo", str(repo))
         assert (code, len(json.loads(out)["sent"]), err) == (0, FILES, "")
         assert commits(server) == 1
         assert len([key for key in server.keys(BUCKET) if key.startswith("logs/")]) == FILES
+
+        server.inject(Run(started.kill_java), operation="GetObject", key="logs/*", times=1)
+        code, out, err = started.run("verify", "--deep", *on_spark)
+        told = json.loads(err)
+        assert (code, out, told["kind"]) == (5, "", "spark")
+        assert "the verification: the Java that Spark runs in has ended" in told["message"]
+        assert {"-Dmire.test=theirs", "-XX:+UseParallelGC"} <= set(started.java()[1])

@@ -49,11 +49,8 @@ def _told(spark: Any, show: Callable[[str], None]) -> Iterator[None]:
     """The same over Spark Connect, whose server tells by itself, every two seconds."""
 
     def handle(*, stages: Iterable[Any] | None, done: bool, **_: Any) -> None:
-        text = (
-            None
-            if done
-            else _text([(each.num_completed_tasks, each.num_tasks) for each in stages or () if not each.done])
-        )
+        under_way = [each for each in stages or () if not (done or each.done)]
+        text = _text([(each.num_completed_tasks, each.num_tasks) for each in under_way])
         if text is not None:
             with suppress(Exception):  # it is called in the middle of the job
                 show(text)

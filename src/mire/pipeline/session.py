@@ -131,10 +131,16 @@ def cores_at(master: str | None, environ: Mapping[str, str]) -> int:
 
 
 def _fit(spark: "SparkSession") -> None:
-    """As many partitions as keep all cores busy, unless somebody chose a number: Spark's own is for large clusters."""
+    """As many partitions as keep all cores busy, unless somebody chose a number: Spark's own is for large clusters.
+
+    And as quiet as its Java.
+    """
     if is_connected(spark):
         return
-    context = spark.sparkContext
+    context: Any = spark.sparkContext
+    # What counts for Spark in this process writes to standard error when its Java is gone; the job tells that.
+    with contextlib.suppress(AttributeError):
+        context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
     if not context.getConf().contains(_PARTITIONS):
         spark.conf.set(_PARTITIONS, str(_PARTITIONS_A_CORE * int(context.defaultParallelism)))
 
