@@ -1,5 +1,7 @@
 """Verifying a whole store on Spark: every kind of damage is found, by the judgement of the interactive verb."""
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mire
+from mire.errors import InputError, RemoteError
 from mire.flow.mark import marking
 from mire.flow.verify import verify
 from mire.model.index import Entry
@@ -80,6 +83,49 @@ def test_every_kind_of_damage_is_found(
     table = {(row.kind, row.path, row.message) for row in spark.read.parquet(str(tmp_path / "findings")).collect()}
     assert table == {(finding.kind, finding.path, finding.message) for finding in done.findings}
     assert snapshot(remote) == before
+
+
+def test_a_table_of_findings_replaces_nothing_but_an_earlier_one(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, snapshot: Callable[[Path], Any]
+) -> None:
+    """What is no table of findings stays, and is refused before the work; an earlier table is replaced as a whole."""
+    store, out = synced(), tmp_path / "out"
+    (tmp_path / "remote/logs").mkdir()
+    (tmp_path / "remote/logs/stray").write_text("stray")
+    spark.range(1).write.parquet(str(tmp_path / "taken/theirs"))
+    (tmp_path / "taken/file").write_text("theirs")
+    before = snapshot(tmp_path / "taken")
+    for place in ("taken", "taken/theirs", "taken/file"):
+        with pytest.raises(InputError, match="name "):
+            verify_store(spark, store.datastore, table=str(tmp_path / place))
+    with pytest.raises(InputError, match="is there already"):
+        verify_store(spark, store.datastore, table=f"file://{tmp_path}/taken/theirs")
+    assert snapshot(tmp_path / "taken") == before
+
+    # Without an index nothing says what an object should be: none is read.
+    done = verify_store(spark, store.datastore, deep=True, table=str(out))
+    assert (done.kinds, done.objects, done.inspected) == ({"orphan": 1}, 1, 0)
+    assert [row.path for row in spark.read.parquet(str(out)).collect()] == ["logs/stray"]
+    (tmp_path / "remote/logs/stray").unlink()
+    verify_store(spark, store.datastore, table=str(out))
+    assert spark.read.parquet(str(out)).count() == 0
+    assert sorted(name for name in os.listdir(tmp_path) if "out" in name) == ["out"]
+
+
+def test_a_table_that_spark_writes_elsewhere_is_an_error(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Spark's path is another directory than ours, nobody is told that all findings are there."""
+    store, theirs = synced(), Path.cwd()
+    (tmp_path / "remote/stray").write_text("stray")
+    monkeypatch.chdir(tmp_path)
+    try:
+        # A path that every process sees as one of its own.
+        with pytest.raises(RemoteError, match="Spark wrote 1 findings, and 0 of them are in"):
+            verify_store(spark, store.datastore, table=f"/proc/self/cwd/{tmp_path.name}/out")
+    finally:
+        shutil.rmtree(theirs / tmp_path.name)
+    assert os.listdir(tmp_path / tmp_path.name) == []
 
 
 def test_without_reading_objects_sizes_and_listing_are_compared(

@@ -22,7 +22,11 @@ _DAMAGED = 7
 @click.option("--local", "is_local", is_flag=True, help="Only compare what is here; ask the remote nothing.")
 @click.option("--repair", "is_repair", is_flag=True, help="First store and list again what this cache has a copy of.")
 @click.option("--pipeline", is_flag=True, help="Compare the whole store on Spark; with --deep every object is read.")
-@click.option("--table", metavar="DIR", help="With --pipeline: write all findings there, as Parquet.")
+@click.option(
+    "--table",
+    metavar="DIR",
+    help="With --pipeline: write all findings there, as Parquet; only such a table is replaced.",
+)
 @spark_options
 @common_options
 def command(deep: bool, is_local: bool, is_repair: bool, pipeline: bool, table: str | None, master: str | None) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.model.index import Damaged, Entry
@@ -115,11 +115,15 @@ def partition_findings(entries: DataFrame, copies: DataFrame, view: IndexView) -
     return _judged(names, judge)
 
 
+def is_read(*, is_directory: bool) -> Column:
+    """Whether an object is read when everything is: a directory has no index, all of it is compared with its metadata."""
+    is_there = F.col("object_size").isNotNull()
+    return is_there if is_directory else is_there & F.col("last_modified").isNotNull()
+
+
 def deep_findings(stack: ExitStack, compared: DataFrame, spec: StoreSpec) -> DataFrame:
     """What every object says when it is read."""
-    there = compared.where(F.col("object_size").isNotNull())
-    # A directory has no index: then everything that is there is read, and compared with its metadata.
-    wanted = there if spec.is_directory else there.where(F.col("last_modified").isNotNull())
+    wanted = compared.where(is_read(is_directory=spec.is_directory))
     read = kept(stack, inspect(wanted, spec))
     expected = wanted.drop("object_size", "object_modified_ms")
     read_as = read.select(

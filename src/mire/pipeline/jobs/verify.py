@@ -5,7 +5,6 @@ Must not know: what a difference means (`plan/verify`), how a report is shown.
 Keeps: nothing is changed; memory of the driver does not grow with the store; whatever could not be looked at is told.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +21,15 @@ from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import FINDINGS, LOCAL, frame_of, kept
 from mire.pipeline.here import local_side
 from mire.pipeline.jobs.cores import cores_of
-from mire.pipeline.jobs.judge import deep_findings, finding_row, index_findings, object_findings, partition_findings
+from mire.pipeline.jobs.findings import place_of, write_findings
+from mire.pipeline.jobs.judge import (
+    deep_findings,
+    finding_row,
+    index_findings,
+    is_read,
+    object_findings,
+    partition_findings,
+)
 from mire.pipeline.stages.compare import compare, decide
 from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import read_index, read_shards
@@ -80,21 +87,26 @@ def verify_store(
 
     `objects` is a listing that somebody has already, for example of an S3 inventory; without one the store is listed.
     """
-    with spark_errors("the verification"), open_tables(spark, ds, deep=deep, objects=objects) as tables:
-        done = _counted(tables, StoreVerified(form=tables.view.form), deep=deep)
-        kinds = tables.findings.groupBy("kind").agg(
-            F.count("*").alias("count"), F.sum(F.col("is_damage").cast("bigint")).alias("damaged")
-        )
-        for row in kinds.orderBy("kind").collect():
-            done.kinds[row["kind"]] = row["count"]
-            done.damaged += row["damaged"]
-        first = tables.findings.orderBy(F.desc("is_damage"), "kind", "path").limit(SHOWN_MAX)
-        done.findings = [Finding(**row.asDict()) for row in first.collect()]
-        if table is not None:
-            # Spark may be elsewhere, where a relative path is another one.
-            place = table if "://" in table else os.path.abspath(table)
-            tables.findings.orderBy("kind", "path").write.mode("overwrite").parquet(place)
-            done.table = table
+    with spark_errors("the verification"):
+        place = None if table is None else place_of(spark, table)
+        with open_tables(spark, ds, deep=deep, objects=objects) as tables:
+            done = _reported(tables, deep=deep, is_directory=spec_of(ds).is_directory)
+            if place is not None:
+                write_findings(tables.findings, place, sum(done.kinds.values()))
+                done.table = table
+    return done
+
+
+def _reported(tables: Tables, *, deep: bool, is_directory: bool) -> StoreVerified:
+    done = _counted(tables, StoreVerified(form=tables.view.form), deep=deep, is_directory=is_directory)
+    kinds = tables.findings.groupBy("kind").agg(
+        F.count("*").alias("count"), F.sum(F.col("is_damage").cast("bigint")).alias("damaged")
+    )
+    for row in kinds.orderBy("kind").collect():
+        done.kinds[row["kind"]] = row["count"]
+        done.damaged += row["damaged"]
+    first = tables.findings.orderBy(F.desc("is_damage"), "kind", "path").limit(SHOWN_MAX)
+    done.findings = [Finding(**row.asDict()) for row in first.collect()]
     return done
 
 
@@ -144,19 +156,18 @@ def _told(damage: str | None, troubles: list[str]) -> list[tuple[object, ...]]:
     return [finding_row(each) for each in found]
 
 
-def _counted(tables: Tables, done: StoreVerified, *, deep: bool) -> StoreVerified:
+def _counted(tables: Tables, done: StoreVerified, *, deep: bool, is_directory: bool) -> StoreVerified:
     compared = tables.compared
     is_entry = F.col("last_modified").isNotNull() | F.col("damage").isNotNull()
     numbers = compared.agg(
         F.count(F.when(is_entry, 1)).alias("entries"),
         F.count("object_size").alias("objects"),
         F.coalesce(F.sum("object_size"), F.lit(0)).alias("size_bytes"),
-        F.count(F.when(is_entry & F.col("object_size").isNotNull(), 1)).alias("both"),
+        F.count(F.when(is_read(is_directory=is_directory), 1)).alias("read"),
         F.count("here").alias("local"),
     ).collect()[0]
     done.entries, done.objects, done.size_bytes = numbers["entries"], numbers["objects"], numbers["size_bytes"]
-    read = numbers["objects"] if tables.view.form == "none" else numbers["both"]
-    done.inspected = read if deep else 0
+    done.inspected = numbers["read"] if deep else 0
     if numbers["local"]:
         actions = decide(compared).agg(
             F.count(F.when(F.col("push").isin("upload", "remove"), 1)).alias("push"),
