@@ -16,8 +16,10 @@ from mire.flow.mark import marking
 from mire.flow.verify import verify
 from mire.model.index import Entry
 from mire.pipeline.frames import ENTRIES, LOCAL, OBJECTS, frame_of
+from mire.pipeline.jobs import verify as job
 from mire.pipeline.jobs.verify import verify_store
 from mire.pipeline.stages.compare import compare, decide
+from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import entry_row
 from mire.plan.threeway import Here, Value, plan_pull_of, plan_push_of
 from mire.wire.entry import encode_member
@@ -170,6 +172,35 @@ def test_what_is_not_synced_is_counted(spark: Any, synced: Callable[..., mire.St
         path.write_text("ours")
     done = verify_store(spark, one.datastore)
     assert (done.to_push, done.to_pull, done.is_damaged) == (1, 3, False)
+
+
+@pytest.mark.parametrize("index", ["sharded", "dual"])
+def test_a_store_in_use_is_not_damaged(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    """What others push and remove while a store is verified is no damage; what is damaged still is."""
+    one, other = synced("one", index=index), synced("other", index=index)
+    fill(one)
+    for number in range(9):
+        other.model("echo", "busy").put("note", f"{number}")
+    (tmp_path / "remote" / STATE / "1/raw").unlink()
+
+    def listed_in_between(*arguments: Any, **options: Any) -> Any:
+        # The marker gets longer, two names go, and after the listing a name comes and one gets another version.
+        other.model("echo", "busy").put("note", "ten")
+        other.model("echo", "e").delete("note")
+        found = frame_of(spark, [tuple(row) for row in scan(*arguments, **options).collect()], OBJECTS)
+        other.model("echo", "new").put("note", "new")
+        other.model("aws/ec2/vpc", "vpc-2").put("state", "three")
+        return found
+
+    monkeypatch.setattr(job, "scan", listed_in_between)
+    done = verify_store(spark, one.datastore, deep=True)
+    assert {(each.kind, each.path) for each in done.findings if each.is_damage} == {("dangling", f"{STATE}/1/raw")}
+    notes = {(each.path, each.remedy) for each in done.findings if not each.is_damage and each.kind == "dangling"}
+    remedy = "it was changed while the store was verified: verify again"
+    names = ("1/metadata.yaml", "1/raw", "latest")
+    assert notes == {(f"data/echo/e/note/{name}", remedy) for name in names}
 
 
 def test_a_directory_that_is_used_in_place_is_verified_by_its_metadata(spark: Any, repo: Path) -> None:

@@ -75,7 +75,7 @@ def _check_replaceable(place: str) -> None:
     odd = next((entry.name for entry in files.list_dir(place) if not _is_ours(os.path.join(place, entry.name))), None)
     if odd is not None:
         raise InputError(
-            f"{shown(place)} has {shown(odd)} in it, which is no table of findings: name a new directory, or an empty one",
+            f"{shown(place)} has {shown(odd)} in it, which is no table of findings: name a new or empty directory",
             path=place,
         )
 
@@ -85,10 +85,9 @@ def _is_ours(path: str) -> bool:
     if not files.is_regular(path) or _PART.fullmatch(name) is None:
         return files.is_regular(path) and _BESIDE.fullmatch(name) is not None
     try:
-        names: list[str] = pq.read_schema(path).names
+        return bool(pq.read_schema(path).names == FINDINGS.names)
     except (OSError, pa.ArrowException):
         return False
-    return names == FINDINGS.names
 
 
 def _rows_in(directory: str) -> int:

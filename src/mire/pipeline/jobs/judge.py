@@ -116,7 +116,7 @@ def partition_findings(entries: DataFrame, copies: DataFrame, view: IndexView) -
 
 
 def is_read(*, is_directory: bool) -> Column:
-    """Whether an object is read when everything is: a directory has no index, all of it is compared with its metadata."""
+    """Whether an object is read when everything is: without an index all of them, to be compared with metadata."""
     is_there = F.col("object_size").isNotNull()
     return is_there if is_directory else is_there & F.col("last_modified").isNotNull()
 

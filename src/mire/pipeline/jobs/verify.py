@@ -3,6 +3,8 @@
 Owns: which tables are compared, and the numbers of the report.
 Must not know: what a difference means (`plan/verify`), how a report is shown.
 Keeps: nothing is changed; memory of the driver does not grow with the store; whatever could not be looked at is told.
+The index is read before objects are listed, as they are stored before it names them; what it came to say otherwise
+meanwhile is no damage.
 """
 
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
@@ -20,6 +23,7 @@ from mire.model.verify import Finding
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import FINDINGS, LOCAL, frame_of, kept
 from mire.pipeline.here import local_side
+from mire.pipeline.jobs.changed import changed_parts, only
 from mire.pipeline.jobs.cores import cores_of
 from mire.pipeline.jobs.findings import place_of, write_findings
 from mire.pipeline.jobs.judge import (
@@ -39,6 +43,8 @@ from mire.plan.verify import list_finding
 
 SHOWN_MAX: Final = 1_000
 """Findings the driver takes in; all of them are in the table that can be written."""
+_CHANGED: Final = "it was changed while the store was verified: verify again"
+_NAMES: Final = pa.schema([("moved", pa.string())])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,6 +127,7 @@ def open_tables(
     view = look_at_index(remote)
     with ExitStack() as stack:
         entries = kept(stack, _entries(spark, spec, view, cores))
+        entries.count()
         troubles: list[str] = []
         local = local_side(spark, ds, troubles) if ds.is_cache else frame_of(spark, [], LOCAL)
         listed = scan(spark, spec, cores=cores) if objects is None else objects
@@ -137,7 +144,36 @@ def open_tables(
         findings = parts[0]
         for part in parts[1:]:
             findings = findings.unionByName(part)
-        yield Tables(compared=compared, findings=kept(stack, findings), view=view)
+        findings = kept(stack, findings)
+        findings.count()
+        after = look_at_index(remote)
+        changed = changed_parts(view, after)
+        if changed:
+            names = frame_of(spark, [(name,) for name in sorted(changed)], _NAMES)
+            was, now = entries, _entries(spark, spec, after, cores)
+            if view.form == after.form == "sharded":
+                was = entries.join(names, F.col("partition") == F.col("moved"), "left_semi")
+                now = _entries(spark, spec, only(after, changed), cores)
+            findings = kept(stack, _excused(findings, _paths_changed(was, now).union(names)))
+        yield Tables(compared=compared, findings=findings, view=view)
+
+
+def _paths_changed(was: DataFrame, now: DataFrame) -> DataFrame:
+    """The paths of which two readings of an index do not say the same."""
+    before, after = (each.where("rel is not null").drop("partition") for each in (was, now))
+    return before.exceptAll(after).union(after.exceptAll(before)).select(F.col("rel").alias("moved"))
+
+
+def _excused(findings: DataFrame, moved: DataFrame) -> DataFrame:
+    """Findings, with what is about paths or parts of the index that somebody changed meanwhile as notes."""
+    is_moved = F.col("moved").isNotNull()
+    return findings.join(moved.distinct(), F.col("path") == F.col("moved"), "left").select(
+        "kind",
+        "path",
+        "message",
+        F.when(is_moved, F.lit(_CHANGED)).otherwise(F.col("remedy")).alias("remedy"),
+        (F.col("is_damage") & ~is_moved).alias("is_damage"),
+    )
 
 
 def _entries(spark: SparkSession, spec: StoreSpec, view: IndexView, cores: int) -> DataFrame:
