@@ -374,6 +374,12 @@ def check_retain(world: World, spark: Any, document: dict[str, Any]) -> None:
     assert document["versionsRemoved"] == 2
 
 
+def prepare_export(world: World) -> None:
+    """A few versions, of which one lost its content."""
+    fill(world.open())
+    (world.remote / STATE / "2/raw").unlink()
+
+
 def exported(world: World) -> list[str]:
     """The commits that are part of an export."""
     root = world.made / "out/versions"
@@ -381,15 +387,18 @@ def exported(world: World) -> list[str]:
 
 
 def check_export(world: World, spark: Any, document: dict[str, Any]) -> None:
-    """Every version is a row, once, and one commit was added."""
+    """Every version is a row, once, damaged or not, and one commit was added."""
     assert exported(world) == [f"commit={document['commit']}"]
+    assert (document["versions"], document["failed"]) == (3, 1)
     rows = [
-        *(("vpc-1", "state", number, f'{{"n": {number - 1}}}', None) for number in (1, 2, 3)),
-        ("e", "note", 1, None, None),
+        *(("vpc-1", "state", number, f'{{"n": {number - 1}}}', False) for number in (1, 3)),
+        ("vpc-1", "state", 2, None, True),
+        ("e", "note", 1, None, False),
     ]
+    found = read_export(spark, str(world.made / "out"))
     assertDataFrameEqual(
-        read_export(spark, str(world.made / "out")).select("model_id", "name", "version", "attributes", "_error"),
-        spark.createDataFrame(rows, "model_id string, name string, version long, attributes string, _error string"),
+        found.selectExpr("model_id", "name", "version", "attributes", "_error is not null failed"),
+        spark.createDataFrame(rows, "model_id string, name string, version long, attributes string, failed boolean"),
     )
     assert [name for name in os.listdir(world.made / "out") if name.startswith(".mire-export-")] == []
 
@@ -532,12 +541,12 @@ JOBS: tuple[Job, ...] = (
     Job(
         name="export",
         module="jobs.export",
-        stage="ARTIFACTS",
-        prepare=lambda world: fill(world.open()),
+        stage="PARSED",
+        prepare=prepare_export,
         arguments=lambda world: ["export", str(world.made / "out"), "--repo", world.repo],
         visible=exported,
         check=check_export,
-        commit=("mire.pipeline.jobs.export", "_publish"),
+        commit=("mire.pipeline.jobs.export", "publish"),
     ),
 )
 

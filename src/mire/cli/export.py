@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 @click.option(
     "--attributes",
     type=click.Choice(["json", "variant"]),
-    default="json",
-    help="The content of JSON versions: as text, or as Spark's VARIANT.",
+    help="The content of JSON versions: as text (the default), or as Spark's VARIANT; one export has one of them.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be exported; nothing is written.")
 @spark_options
 @common_options
-def command(directory: str, attributes: "Attributes", dry_run: bool, master: str | None) -> None:
+def command(directory: str, attributes: "Attributes | None", dry_run: bool, master: str | None) -> None:
     """Add what is new since the last export to the Parquet files in DIR, on Spark.
 
-    Each version is a row of 'DIR/versions', once, in a directory of the commit it was exported with. A version that is
-    removed from the store later stays in the export.
+    Each version is a row of 'DIR/versions', once, in a directory of the commit it was exported with; if its metadata
+    changes later (an append), it is a row of that commit again. A version that is removed from the store later stays in
+    the export. What cannot be read is a row with '_error', and is exported when it can be.
     """
     ds = open_datastore()
     with open_spark(master) as spark:
@@ -47,8 +47,8 @@ def command(directory: str, attributes: "Attributes", dry_run: bool, master: str
 def _text(done: "Exported") -> str:
     from mire.cli.synced import count
 
+    failed = f"; {done.failed} could not be read: '_error' says why" if done.failed else ""
     if not done.is_new:
-        return f"nothing was committed since the last export, commit {done.commit}"
+        return f"nothing is new since the last export, commit {done.commit}{failed}"
     verb = "would export" if done.is_dry_run else "exported"
-    failed = f", {done.failed} of them with an error" if done.failed else ""
-    return plain(f"{verb} {count(done.versions, 'version')}{failed} to {done.directory}, commit {done.commit}")
+    return plain(f"{verb} {count(done.versions, 'version')} to {done.directory}, commit {done.commit}{failed}")

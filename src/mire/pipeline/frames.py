@@ -201,6 +201,9 @@ ARTIFACTS: Final = pa.schema(
 )
 """Versions with their metadata; `attributes` is the JSON text of structured content, `_error` why a row says less."""
 
+PARSED: Final = pa.schema([*ARTIFACTS, pa.field("metadata_sha256", _TEXT)])
+"""The same, with the hash of the metadata as it was read."""
+
 VERSIONS: Final = pa.schema(
     [
         ("namespace", _TEXT),

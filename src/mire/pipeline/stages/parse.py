@@ -3,7 +3,7 @@
 Owns: which files of a name are read, and the columns they come to.
 Must not know: where the names came from, what is done with the rows.
 Keeps: a reader of the rows sees the versions that a reader of the store sees, and no others; what cannot be read or
-understood is a row with `_error`, never a failed job.
+understood is a row with `_error`, never a failed job; a store that fails is an error, never such a row.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import pool
 from mire.edge.remote import Remote
-from mire.errors import FormatError, InputError, MireError, NotFoundError
+from mire.errors import FormatError, InputError, NotFoundError
 from mire.flow.scan import key_of
 from mire.model.artifact import Metadata, NameState
 from mire.model.names import DataName, Namespace
 from mire.model.row import NameKey
-from mire.pipeline.frames import ARTIFACTS, batches_of, mapped, rows_of
+from mire.pipeline.frames import ARTIFACTS, PARSED, batches_of, mapped, rows_of
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.latest import decode_highest, decode_latest
@@ -55,7 +55,7 @@ def names_of(entries: DataFrame) -> DataFrame:
         )
         .where("directory <> ''")
         .groupBy("directory")
-        .agg(F.sort_array(F.collect_set(F.col("number").cast("bigint"))).alias("numbers"))
+        .agg(F.sort_array(F.collect_set(F.col("number").try_cast("bigint"))).alias("numbers"))
         .select("directory", "numbers")
     )
 
@@ -66,15 +66,15 @@ def parse(names: DataFrame, spec: StoreSpec, wanted: Wanted) -> DataFrame:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         remote = open_spec(spec)
         found = ((row["directory"], row["numbers"]) for row in rows_of(batches))
-        yield from batches_of(read_names(remote, spec.namespace, found, wanted), ARTIFACTS)
+        yield from batches_of(read_names(remote, spec.namespace, found, wanted), PARSED)
 
-    return mapped(names, work, ARTIFACTS)
+    return mapped(names, work, PARSED)
 
 
 def read_names(
     remote: Remote, namespace: Namespace, names: Iterable[tuple[str, Sequence[int]]], wanted: Wanted
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of names, in the order of `ARTIFACTS`; a few are read at once."""
+    """The rows of names, in the order of `PARSED`; a few are read at once."""
     for _, rows in pool.run(lambda item: read_name(remote, namespace, *item, wanted), names, at_once=AT_ONCE):
         yield from rows
 
@@ -86,15 +86,12 @@ def read_name(
     key = key_of(directory, namespace)
     if key is None:
         return []
-    try:
-        state = _state_of(remote, directory, numbers)
-    except MireError as error:
-        return [failed_row(key, max(numbers), error.message, is_latest=False)]
+    state = _state_of(remote, directory, numbers)
     visible = visible_numbers(state)
     latest = published_number(state) or (visible[-1] if visible else None)
     chosen = [number for number in visible if not wanted.latest_only or number == latest]
     return [
-        read_version(remote, key, f"{directory}/{number}", number, wanted, is_latest=number == latest)
+        _hashed_version(remote, key, f"{directory}/{number}", number, wanted, is_latest=number == latest)
         for number in chosen
     ]
 
@@ -121,11 +118,19 @@ def read_version(
     remote: Remote, key: NameKey, place: str, number: int, wanted: Wanted, *, is_latest: bool
 ) -> tuple[Any, ...]:
     """The row of one version, whose files are below `place`; damage is told in it, a failing store is an error."""
+    return _hashed_version(remote, key, place, number, wanted, is_latest=is_latest)[:-1]
+
+
+def _hashed_version(
+    remote: Remote, key: NameKey, place: str, number: int, wanted: Wanted, *, is_latest: bool
+) -> tuple[Any, ...]:
+    """The row of one version, and the hash of its metadata."""
     try:
-        metadata = decode_metadata(remote.get(f"{place}/{METADATA}").data)
+        found = remote.get(f"{place}/{METADATA}").data
+        metadata = decode_metadata(found)
         check_agrees(metadata, DataName(key.name), number)
     except (FormatError, InputError, NotFoundError) as error:
-        return failed_row(key, number, error.message, is_latest=is_latest)
+        return (*failed_row(key, number, error.message, is_latest=is_latest), None)
     is_json = wanted.attributes and metadata.content_type == JSON
     content, failure = None, None
     if wanted.content or is_json:
@@ -134,7 +139,8 @@ def read_version(
         except (FormatError, InputError, NotFoundError) as error:
             failure = error.message
     attributes = _attributes(content) if is_json else None
-    return (*columns_of(key, metadata, is_latest=is_latest), attributes, content if wanted.content else None, failure)
+    columns = columns_of(key, metadata, is_latest=is_latest)
+    return (*columns, attributes, content if wanted.content else None, failure, hashlib.sha256(found).hexdigest())
 
 
 def _checked(content: bytes, metadata: Metadata) -> bytes:
