@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mire
+from mire.errors import FormatError
 from mire.model.index import Meta
 from mire.pipeline.source import piece
 from mire.pipeline.source.piece import plan_tasks
@@ -59,3 +60,32 @@ def test_parts_make_the_rows_of_the_piece(
     assert [len(rows) for rows in whole] == [7, 7, 7 * 2 + 3]
     monkeypatch.setattr(piece, "_SHARDS_A_PIECE", 1)
     assert [rows_of(tmp_path / "remote", table=table, partitions="1") for table in tables] == whole
+
+
+@pytest.mark.parametrize("text", ["{", None])
+def test_nothing_is_published_by_a_marker_that_cannot_be_read(
+    synced: Callable[..., mire.Store], tmp_path: Path, text: str | None
+) -> None:
+    """With the shard of its markers damaged or lost a name is an error, in every narrowing, never all its versions.
+
+    A name that never had a marker has none, and all its versions count.
+    """
+    store, remote = synced(), tmp_path / "remote"
+    store.model("aws/ec2/vpc", "vpc-1").put("state", {"n": 1})
+    store.model("echo", "e").put("note", "hello")
+    bare = "data--echo--e--note"
+    meta = remote / "_index/_meta.json"
+    (remote / f"_index/{bare}.json").unlink()
+    meta.write_text(meta.read_text().replace(f'"{bare}"', "").replace(",,", ",").replace(",]", "]"))
+    markers = remote / "_index/data--aws--ec2--vpc.json"
+    markers.unlink()
+    if text is not None:
+        markers.write_text(text)
+    for table in ("artifacts", "versions"):
+        (row,) = rows_of(remote, table=table, models="aws/ec2/vpc/vpc-1")
+        assert (row["model_id"], row["name"], row["version"]) == ("vpc-1", "state", None)
+        assert "/latest in the index belongs to the shard 'data--aws--ec2--vpc', which cannot be read" in row["_error"]
+        found = rows_of(remote, table=table, mode="DROPMALFORMED", latestonly="true")
+        assert [(row["model_id"], row["version"]) for row in found] == [("e", 1)]
+    with pytest.raises(FormatError, match=r"'data--aws--ec2--vpc', which cannot be read"):
+        rows_of(remote, models="aws/ec2/vpc/vpc-1", mode="FAILFAST")

@@ -13,17 +13,17 @@ from typing import TypeVar
 
 from mire.edge import pool
 from mire.edge.remote import Body, Remote, Stat
-from mire.errors import FormatError, InputError, NotFoundError
+from mire.errors import FormatError, InputError, NotFoundError, shown
 from mire.flow.place import MONOLITH, fetch, shard_key
 from mire.flow.reading import AT_ONCE
 from mire.flow.transfer import mtime_text
 from mire.model.index import Damaged, Entry
-from mire.pipeline.source.piece import Piece
+from mire.pipeline.source.piece import Piece, fetch_list
 from mire.wire.indextext import IndexText
 from mire.wire.monolith import decode_monolith
 from mire.wire.partition import partition_of
 from mire.wire.relpath import check_rel, is_internal, tenant_of
-from mire.wire.shard import decode_shard, shard_of
+from mire.wire.shard import decode_shard, encode_shard, shard_of
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,6 +42,7 @@ class Share:
     damage: list[tuple[str, str]] = field(default_factory=list)
     """Shards that could not be read, and why; complete when all entries were."""
     _shards: dict[str, IndexText | Damaged] = field(default_factory=dict)
+    _listed: frozenset[str] | None = None
     _monolith: IndexText | None = None
     _guard: threading.RLock = field(default_factory=threading.RLock)
 
@@ -77,8 +78,11 @@ class Share:
                 return None
         if self.piece.form == "monolith":
             return self._whole().get(rel)
-        shard = self._shard(partition_of(rel) or "")
-        return None if isinstance(shard, Damaged) else shard.get(rel)
+        name = partition_of(rel) or ""
+        shard = self._shard(name)
+        if isinstance(shard, Damaged):
+            return Damaged(reason=f"belongs to the shard {shown(name)}, which cannot be read: {shard.reason}")
+        return shard.get(rel)
 
     def _of_shards(self, end: str) -> _Texts:
         self._shards |= dict(each(self.piece, self._fetched, self.piece.shards, at_once=AT_ONCE))
@@ -135,6 +139,10 @@ class Share:
 
     def _fetched(self, name: str) -> IndexText | Damaged:
         body = fetch(self.remote, shard_key(name))
+        if body is None and name not in self.piece.shards and not self.piece.tags:
+            if name not in self._all_listed():
+                return decode_shard(encode_shard({}), shard_key(name))
+            body = fetch(self.remote, shard_key(name))  # a shard is stored before it is listed: it may have come since
         if self.piece.tags and (not isinstance(body, Body) or body.stat.fingerprint != self.piece.tags.get(name)):
             # Beside a monolith a shard says nothing that was not proved; what it would list is in there.
             whole = self._whole()
@@ -145,6 +153,13 @@ class Share:
             return decode_shard(body.data, shard_key(name))
         except (FormatError, InputError) as error:
             return Damaged(reason=error.message)
+
+    def _all_listed(self) -> frozenset[str]:
+        """Which shards there should be, those of other pieces included."""
+        if self._listed is None:
+            meta = fetch_list(self.remote)
+            self._listed = frozenset() if meta is None else frozenset(meta.partitions)
+        return self._listed
 
 
 def each(
