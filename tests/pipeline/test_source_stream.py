@@ -2,23 +2,29 @@
 
 import json
 import random
+import re
+import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 
 import mire
 from mire.edge.counted import Counted
-from mire.errors import ConfigError, InputError, NotFoundError
+from mire.edge.remote import Remote
+from mire.edge.wrap import Wrapper
+from mire.errors import ConfigError, FormatError, InputError, NotFoundError
 from mire.flow.migrate import migrate_index
 from mire.pipeline.source.stream import StreamReader
 from mire.pipeline.source.table import schema_of
 from mire.plan.source import parse_source_options
 
 Key = tuple[str, str, int]
+T = TypeVar("T")
 
 
 def put(store: mire.Store, model: str, name: str, count: int = 1) -> list[Key]:
@@ -35,13 +41,27 @@ def reader_of(tmp_path: Path, **options: str) -> StreamReader:
     return StreamReader(asked, schema_of(asked))
 
 
+def all_rows_of(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a batch has, damage included."""
+    return [row for piece in reader.partitions(start, end) for batch in reader.read(piece) for row in batch.to_pylist()]
+
+
 def rows_of(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[Key]:
-    """What a batch has."""
-    found = [
-        row for piece in reader.partitions(start, end) for batch in reader.read(piece) for row in batch.to_pylist()
-    ]
-    assert all(row["_error"] is None for row in found)
+    """The versions a batch has, and nothing else."""
+    found = all_rows_of(reader, start, end)
+    assert [row["_error"] for row in found] == [None] * len(found)
     return [(row["model_id"], row["name"], row["version"]) for row in found]
+
+
+def rewrite(path: Path, old: str, new: str) -> bytes:
+    """Have a shard say something else, and the list of shards tell of a commit; what it said before."""
+    before, meta = path.read_bytes(), path.with_name("_meta.json")
+    text, count = re.subn(old, new, before.decode())
+    assert count == 1
+    path.write_text(text)
+    document = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**document, "commitSeq": document["commitSeq"] + 1}))
+    return before
 
 
 @pytest.mark.parametrize("index", ["sharded", "dual"])
@@ -111,44 +131,156 @@ def test_a_long_stream_keeps_little(synced: Callable[..., mire.Store], tmp_path:
     assert rows_of(again, offset, again.latestOffset(offset, ReadAllAvailable())) == [key]
 
 
-def test_a_name_that_went_and_came_back(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
-    """A name that was seen gone is new when it comes back, whatever number it begins with."""
-    store, reader = synced(), reader_of(tmp_path)
-    put(store, "vpc-1", "state", 2)
+@pytest.mark.parametrize("index", ["sharded", "dual"])
+def test_a_name_that_went_and_came_back(synced: Callable[..., mire.Store], tmp_path: Path, index: str) -> None:
+    """A name that was seen gone is new when it comes back, whatever number it begins with, and after every restart.
+
+    Other programs count from 1 again: the remote is put back into the states it had.
+    """
+    store, remote = synced(index=index), tmp_path / "remote"
+    stages = dict[int, Path]()
     put(store, "vpc-2", "state")
-    first = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    store.model("aws/ec2/vpc", "vpc-1").delete("state")
-    assert reader.latestOffset(first, ReadAllAvailable()) == first
-    assert [name for _, name in reader._seen if "vpc-1" in name] == []
+    for number in range(6):
+        stages[number] = Path(shutil.copytree(remote, tmp_path / f"stage-{number}"))
+        put(store, "vpc-1", "state")
+        put(store, "vpc-2", "log")
+    reader = reader_of(tmp_path)
+    offset = reader.initialOffset()
+    found = list[list[Key]]()
+
+    def both(start: int, end: int) -> list[Key]:
+        return [(*name, number) for name in (("vpc-1", "state"), ("vpc-2", "log")) for number in range(start, end)]
+
+    for number in (5, 0, 1, 3):
+        shutil.rmtree(remote)
+        shutil.copytree(stages[number], remote)
+        reader.latestOffset(offset, ReadAllAvailable())  # and was not logged
+        end = reader.latestOffset(offset, ReadAllAvailable())
+        found.append(rows_of(reader, offset, end))
+        reader, offset = reader_of(tmp_path), end
+        assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+    assert sorted(found.pop(0)) == [*both(1, 6), ("vpc-2", "state", 1)]
+    assert found == [[], both(1, 2), both(2, 4)]
+
+
+def test_a_plan_of_a_driver_that_is_replaced_changes_nothing(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """Whatever a driver plans after another took over, a logged batch stays what it was."""
+    store, late, driver = synced(), reader_of(tmp_path), reader_of(tmp_path)
+    first = put(store, "vpc-1", "state")
+    start = late.initialOffset()
+    late.latestOffset(start, ReadAllAvailable())
+    (plan,) = (tmp_path / "state" / start["stream"]).iterdir()
+    held = plan.rename(tmp_path / "held")  # on its way
+    both = [*first, *put(store, "vpc-2", "state")]
+    logged = driver.latestOffset(start, ReadAllAvailable())
+    held.rename(plan)
+    again = reader_of(tmp_path)
+    assert rows_of(driver, start, logged) == rows_of(again, start, logged) == both
+    assert again.latestOffset(logged, ReadAllAvailable()) == logged
 
 
 def test_a_stream_can_begin_with_what_comes(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
-    """With `startingFrom=latest` what is there is passed over."""
-    store = synced()
+    """With `startingFrom=latest` what is there at first is passed over, by a batch without rows, and nothing later."""
+    store, remote = synced(), tmp_path / "remote"
     put(store, "vpc-1", "state", 2)
-    reader = reader_of(tmp_path, startingfrom="latest", latestonly="true")
+    begins: dict[str, str] = {"startingfrom": "latest", "latestonly": "true"}
+    reader = reader_of(tmp_path, **begins)
+    start = [reader.initialOffset() for _ in range(3)][-1]
+    shard = remote / "_index/data--aws--ec2--vpc--vpc-1.json"
+    whole = rewrite(shard, r"(?s).+", "{")
+    with pytest.raises(FormatError, match=r"vpc-1' .* is skipped: .*; repair it, or begin with startingFrom=earliest"):
+        reader.latestOffset(start, ReadAllAvailable())
+    assert not list((tmp_path / "state").iterdir())
+    shard.write_bytes(whole)
+    first = reader.latestOffset(start, ReadAllAvailable())
+    assert rows_of(reader, start, first) == []
+    put(store, "vpc-1", "state", 2)
+    again = reader_of(tmp_path, **begins)
+    assert rows_of(again, first, again.latestOffset(first, ReadAllAvailable())) == [("vpc-1", "state", 4)]
+
+
+SHARD = "the shard 'data--aws--ec2--vpc{}' of the index is skipped: "
+DAMAGE = {
+    "versions": ("data--aws--ec2--vpc--vpc-2", r"(?s).+", "{", None, SHARD.format("--vpc-2")),
+    "markers": ("data--aws--ec2--vpc", r"(?s).+", "{", None, SHARD.format("")),
+    "marker": (
+        "data--aws--ec2--vpc",
+        r'(vpc-2/state/latest":\{[^}]*"size":)\d+',
+        r'\1"many"',
+        "vpc-2",
+        "the size 'many'",
+    ),
+}
+"""By name: the shard that is damaged, what becomes what in it, the model that is told with it, and what is said."""
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damage_is_told_and_waited_for(synced: Callable[..., mire.Store], tmp_path: Path, what: str) -> None:
+    """What a damaged shard or marker hides comes when it is whole again, not before; that it is damaged is a row, once.
+
+    `FAILFAST` ends before anything is on record, and `DROPMALFORMED` says nothing; both go on when it is whole.
+    """
+    store, note = synced(), ("e", "note", 1)
+    hidden = put(store, "vpc-2", "state", 2)
+    store.model("echo", "e").put("note", "hello")
+    partition, old, new, model, message = DAMAGE[what]
+    shard = tmp_path / f"remote/_index/{partition}.json"
+    whole = rewrite(shard, old, new)
+    strict, mild, reader = (
+        reader_of(tmp_path, mode="FAILFAST"),
+        reader_of(tmp_path, mode="DROPMALFORMED"),
+        reader_of(tmp_path),
+    )
     start = reader.initialOffset()
-    assert reader.latestOffset(start, ReadAllAvailable()) == start
-    put(store, "vpc-1", "state", 2)
-    assert rows_of(reader, start, reader.latestOffset(start, ReadAllAvailable())) == [("vpc-1", "state", 4)]
+    with pytest.raises(FormatError, match=f"{re.escape(message)}.*; mode=PERMISSIVE reads the rest"):
+        strict.latestOffset(start, ReadAllAvailable())
+    dropped = mild.latestOffset(start, ReadAllAvailable())
+    assert rows_of(mild, start, dropped) == [note]
+    end = reader.latestOffset(start, ReadAllAvailable())
+    rows = all_rows_of(reader, start, end)
+    assert [(row["model_id"], row["version"]) for row in rows] == [("e", 1), (model, None)]
+    assert message in rows[1]["_error"]
+    rewrite(shard, r"\Z", "\n" if what == "marker" else "")  # a commit that repairs nothing
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    shard.write_bytes(whole)
+    late = [*hidden, *put(store, "vpc-3", "state")]
+    for each, at in ((reader, end), (mild, dropped)):
+        assert rows_of(each, at, each.latestOffset(at, ReadAllAvailable())) == late
+    assert rows_of(strict, start, strict.latestOffset(start, ReadAllAvailable())) == [*late, note]
 
 
-def test_a_damaged_shard_is_told_and_waited_for(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
-    """What a damaged shard lists comes when it is whole again; that it is damaged is a row, once."""
-    store, reader = synced(), reader_of(tmp_path)
-    put(store, "vpc-1", "state")
-    put(store, "vpc-2", "state")
-    shard = tmp_path / "remote/_index/data--aws--ec2--vpc--vpc-2.json"
-    whole = shard.read_bytes()
-    shard.write_text("{")
+def test_a_damaged_entry_of_a_version_hides_nothing(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """A version is read by its number; what else its entry says is not needed, so damage there loses no version."""
+    wanted = put(synced(), "vpc-1", "state", 3)
+    shard = tmp_path / "remote/_index/data--aws--ec2--vpc--vpc-1.json"
+    rewrite(shard, r'(state/2/metadata.yaml":\{[^}]*"size":)\d+', r'\1"many"')
+    reader = reader_of(tmp_path, mode="FAILFAST")
+    start = reader.initialOffset()
+    assert rows_of(reader, start, reader.latestOffset(start, ReadAllAvailable())) == wanted
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"items":[]}'])
+def test_damaged_state_is_told(synced: Callable[..., mire.Store], tmp_path: Path, text: str) -> None:
+    """State that is not what was written is a typed error that names the file."""
+    put(synced(), "vpc-1", "state")
+    reader = reader_of(tmp_path)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
-    rows = [row for piece in reader.partitions(start, end) for batch in reader.read(piece) for row in batch.to_pylist()]
-    assert [(row["model_id"], row["_error"] is None) for row in rows] == [("vpc-1", True), (None, False)]
-    shard.write_bytes(whole)
-    put(store, "vpc-3", "state")
-    last = reader.latestOffset(end, ReadAllAvailable())
-    assert rows_of(reader, end, last) == [("vpc-2", "state", 1), ("vpc-3", "state", 1)]
+    (plan,) = (tmp_path / "state" / end["stream"]).iterdir()
+    plan.write_text(text)
+    for call in (reader.partitions, lambda _, end: reader_of(tmp_path).latestOffset(end, ReadAllAvailable())):
+        with pytest.raises(FormatError, match=rf"{plan.name}' of a stream's state is damaged: bring it back"):
+            call(start, end)
+
+
+def test_a_batch_is_as_large_as_was_said(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """`maxFilesPerTrigger` is `maxVersionsPerTrigger`, and Spark may hand either kind of limit over."""
+    wanted = put(synced(), "vpc-1", "state", 3)
+    for option, limit in (("maxfilespertrigger", None), ("maxversionspertrigger", ReadMaxFiles(2))):
+        reader = reader_of(tmp_path, **{option: "2"})
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, limit or reader.getDefaultReadLimit())
+        assert rows_of(reader, start, end) == wanted[:2]
 
 
 def test_what_a_stream_cannot_do_is_told(synced: Callable[..., mire.Store], tmp_path: Path, store: mire.Store) -> None:
@@ -162,7 +294,7 @@ def test_what_a_stream_cannot_do_is_told(synced: Callable[..., mire.Store], tmp_
     store.model("echo", "e").put("note", "hello")
     with pytest.raises(InputError, match=r"this directory has none: read it in batches"):
         reader_of(tmp_path, path=store.datastore.base).latestOffset(None, ReadAllAvailable())
-    lost = {"stream": "x", "batch": 3, "commit": 1}
+    lost = {"stream": "x", "batch": 3, "plan": "y", "commit": 1}
     with pytest.raises(NotFoundError, match=r"begin again with a new checkpoint"):
         reader_of(tmp_path).latestOffset(lost, ReadAllAvailable())
 
@@ -184,6 +316,105 @@ def test_idle_looks_cost_one_request(synced: Callable[..., mire.Store], tmp_path
     put(store, "vpc-2", "state", 2)
     assert reader.latestOffset(offset, ReadAllAvailable()) != offset
     assert asked() == {"get_if_changed": 2, "list": 1, "get": 2}
+
+
+def test_a_look_goes_through_what_changed(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """Names at rest are not gone through again, and shards of models that are not wanted are not read."""
+    store, reader = synced(), reader_of(tmp_path)
+    narrow = reader_of(tmp_path, models="aws/ec2/vpc/vpc-2")
+    for number in range(5):
+        put(store, f"vpc-{number}", "state")
+    for each in (reader, narrow):
+        offset = each.latestOffset(None, ReadAllAvailable())
+        assert each.latestOffset(offset, ReadAllAvailable()) == offset
+    (watch,), (other,) = reader._watches or [], narrow._watches or []
+    other._remote = counted = Counted(other._remote)
+    visited = list[str]()
+
+    def mark_of(directory: str) -> int:
+        visited.append(directory)
+        return 1
+
+    assert [*watch.arrived(mark_of), *visited] == []
+    put(store, "vpc-3", "state")
+    watch.look()
+    assert [*watch.arrived(mark_of)] == [("data/aws/ec2/vpc/vpc-3/state", 2, [2])]
+    assert visited == ["data/aws/ec2/vpc/vpc-3/state"]
+    other.look()
+    assert counted.costs().requests() == {"get_if_changed": 1, "list": 1, "get": 1}  # the shard with all markers
+    store.model("echo", "e").put("note", "hello")
+    other.look()
+    assert counted.costs().requests() == {"get_if_changed": 2, "list": 2, "get": 1}
+
+
+class Together(Wrapper):
+    """A remote that answers when all of them were asked."""
+
+    def __init__(self, remote: Remote, barrier: threading.Barrier) -> None:
+        super().__init__(remote)
+        self._barrier = barrier
+
+    def _around(self, operation: str, key: str, call: Callable[[], T]) -> T:
+        self._barrier.wait(60)
+        return super()._around(operation, key, call)
+
+
+def test_namespaces_are_looked_at_together(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """Many namespaces do not wait for each other: a look at one begins before that at another ended."""
+    for space in ("red", "blue"):
+        put(synced(space, namespace=space), "vpc-1", "state")
+    reader = reader_of(tmp_path, namespaces="red, blue")
+    offset = reader.latestOffset(None, ReadAllAvailable())
+    barrier = threading.Barrier(2)
+    for watch in reader._watches or []:
+        watch._remote = Together(watch._remote, barrier)
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+
+
+def test_a_version_comes_when_its_marker_does(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """A version that is listed before it is published is not given, and not passed over."""
+    store, reader = synced(), reader_of(tmp_path)
+    markers = tmp_path / "remote/_index/data--aws--ec2--vpc.json"
+    put(store, "vpc-1", "state")
+    offset = reader.latestOffset(None, ReadAllAvailable())
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+    before = markers.read_bytes()
+    new = put(store, "vpc-1", "state")
+    after = markers.read_bytes()
+    markers.write_bytes(before)
+    for each in (reader, reader_of(tmp_path)):
+        assert each.latestOffset(offset, ReadAllAvailable()) == offset
+    markers.write_bytes(after)
+    rewrite(markers, r"\A", "")
+    assert rows_of(reader, offset, reader.latestOffset(offset, ReadAllAvailable())) == new
+
+
+@pytest.mark.parametrize("astray", ["state/3/", "state/"])
+def test_an_entry_counts_once_wherever_it_is_listed(
+    synced: Callable[..., mire.Store], tmp_path: Path, astray: str
+) -> None:
+    """A version that strayed into the shard of another model is given, in its place, and not again when it is home."""
+    store, reader = synced(), reader_of(tmp_path)
+    wanted = [*put(store, "vpc-1", "state"), *put(store, "vpc-2", "state", 3)]
+    shards = [tmp_path / f"remote/_index/data--aws--ec2--vpc--vpc-{number}.json" for number in (1, 2)]
+    first, second = (json.loads(path.read_text()) for path in shards)
+    home = shards[1].read_bytes(), shards[0].read_bytes()
+    for rel in [rel for rel in second["entries"] if astray in rel]:
+        first["entries"][rel] = second["entries"].pop(rel)
+    shards[0].write_text(json.dumps(first))
+    shards[1].write_text(json.dumps(second))
+    offset = reader.initialOffset()
+    found = list[Key]()
+    for _ in range(2):
+        end = reader.latestOffset(offset, ReadMaxRows(3))
+        found += rows_of(reader, offset, end)
+        offset = end
+    assert found == wanted
+    assert reader_of(tmp_path).latestOffset(offset, ReadAllAvailable()) == offset
+    for path, data in zip((shards[1], shards[0]), home, strict=True):
+        path.write_bytes(data)
+        rewrite(path, r"\A", "")
+        assert reader.latestOffset(offset, ReadAllAvailable()) == offset
 
 
 def test_a_query_that_dies_goes_on(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:

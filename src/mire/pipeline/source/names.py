@@ -22,12 +22,23 @@ from mire.model.row import NameKey
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.latest import decode_highest, decode_latest, encode_latest
 from mire.wire.layout import DATA, HIGHEST, LATEST, METADATA
+from mire.wire.partition import partition_of
 
 VERSION: Final = re.compile(rf"({DATA}/.+)/([1-9]\d{{0,15}})/{re.escape(METADATA)}", re.ASCII)
 VERSION_END: Final = f"/{METADATA}"
 """How the paths end that make versions."""
 
 Said = Entry | Damaged | None
+
+
+def home_of(directory: str) -> str:
+    """The partition that lists the versions of a name."""
+    return partition_of(f"{directory}/1{VERSION_END}") or ""
+
+
+def marker_home_of(directory: str) -> str:
+    """The partition that lists its marker, and its floor: mostly another one."""
+    return partition_of(f"{directory}/{LATEST}") or ""
 
 
 @dataclass(slots=True)

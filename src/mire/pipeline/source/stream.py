@@ -7,6 +7,7 @@ offset is as small for a million names as for one.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,17 +21,21 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from mire.edge import clock
+from mire.edge import clock, pool
 from mire.errors import FormatError, InputError
+from mire.flow.reading import AT_ONCE
+from mire.flow.scan import key_of
 from mire.model.names import Namespace
+from mire.pipeline.frames import ARTIFACTS
 from mire.pipeline.release import check_release, this_release
-from mire.pipeline.source.ledger import Batch, Ledger, Seen, open_location
+from mire.pipeline.source.ledger import Batch, Damage, Ledger, Point, Seen, open_location
 from mire.pipeline.source.piece import Piece, plan_names
 from mire.pipeline.source.place import has_plain_data, open_checked, spec_for, specs_of
 from mire.pipeline.source.reader import request_of
 from mire.pipeline.source.rows import rows_of
-from mire.pipeline.source.table import columns_of
+from mire.pipeline.source.table import Row, columns_of
 from mire.pipeline.source.watch import Watch
+from mire.pipeline.stages.parse import failed_row
 from mire.plan.source import SourceOptions
 
 if TYPE_CHECKING:
@@ -40,6 +45,24 @@ if TYPE_CHECKING:
 
 _STATE_EVERY: Final = 16
 """Batches between two records of everything that was read: a restart reads one of them, and the batches since."""
+_PLAN: Final = 8
+"""Characters that tell plans of one batch apart: there are as many of them as drivers that are alive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(InputPartition):
+    """Damage that the driver found, to be rows."""
+
+    damage: tuple[Damage, ...]
+
+    def rows(self) -> "Iterator[Row]":
+        """A row each: of a name, or of nothing but its namespace."""
+        for space, directory, message in self.damage:
+            key = None if directory is None else key_of(directory, Namespace(space))
+            if key is None:
+                yield (space, *(None,) * (len(ARTIFACTS) - 2), message)
+            else:
+                yield failed_row(key, None, message, is_latest=None)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -52,23 +75,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns_of(options, schema)
         self._driver = this_release()
         self._watches: list[Watch] | None = None
-        self._ledger: Ledger | None = None
-        self._seen: Seen = {}
+        self._seen = Seen()
         self._at: tuple[str, int] | None = None
+        self._planned: tuple[str, int] | None = None
         self._recorded = 0
         self._committed = 0
         self._is_bounded = self._has_looked = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
-        """Where a new stream begins: before everything, or after what is there."""
-        stream = clock.new_uuid()
-        if self._options.starts_latest:
-            seen: Seen = {}
-            for watch in self._look():
-                for directory, _, numbers in watch.arrived(lambda _: 0):
-                    seen[watch.spec.namespace, directory] = numbers[-1]
-            Ledger(open_location(self._options.state_location), stream).save_state(0, seen)
-        return {"stream": stream, "batch": 0, "commit": 0}
+        """Where a new stream begins. Spark asks again until a batch is logged: nothing is kept of it before."""
+        return {"stream": clock.new_uuid(), "batch": 0, "plan": "", "commit": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """How much a batch takes unless Spark says otherwise."""
@@ -83,37 +99,43 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Plan the next batch and put it on record; `start` itself when nothing came."""
         begin = start if start is not None else self.initialOffset()
-        self._catch_up(begin)
+        ledger = self._catch_up(begin)
+        if self._planned == self._at:
+            self._watches = None  # that plan failed, or its offset was not logged: what it saw is to be seen again
+        self._planned = self._at
         watches = self._watches if self._is_bounded and self._has_looked and self._watches else self._look()
         self._has_looked = True
-        batch = self._plan(watches, _rows_max(limit))
-        if not batch.items and not batch.damage:
+        is_first = begin["batch"] == 0 and self._options.starts_latest
+        batch = self._pass_over(watches) if is_first else self._plan(watches, _rows_max(limit))
+        if not batch and not is_first:
+            self._planned = None
             return begin
-        assert self._ledger is not None  # noqa: S101 - by catching up
-        number = begin["batch"] + 1
-        self._ledger.save_batch(number, batch)
-        return {"stream": begin["stream"], "batch": number, "commit": max(watch.commit_seq for watch in watches)}
+        point = Point(begin["batch"] + 1, clock.new_token()[:_PLAN])
+        ledger.save_batch(point, batch, after=begin["plan"])
+        commit = max(watch.commit_seq for watch in watches)
+        return {"stream": begin["stream"], "batch": point.batch, "plan": point.plan, "commit": commit}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The pieces of the batches between two offsets, from the record."""
         ledger = Ledger(open_location(self._options.state_location), end["stream"])
-        first = start["batch"] + 1 if start["stream"] == end["stream"] else 1
+        first = start["batch"] if start["stream"] == end["stream"] else 0
         store = spec_for(self._options).to_read()
         names: dict[str, list[tuple[Any, ...]]] = {}
-        for number in range(first, end["batch"] + 1):
-            batch = ledger.load_batch(number)
+        damage: list[Damage] = []
+        for batch in ledger.load_batches(first, _point(end)):
             for space, directory, latest, numbers in batch.items:
                 names.setdefault(space, []).append((directory, latest, tuple(numbers)))
-            for space, partition, why in batch.damage:
-                names.setdefault(space, []).append((None, partition, why))
+            damage += batch.damage
         pieces: list[InputPartition] = []
         for space, found in names.items():
             pieces += plan_names(store.within(Namespace(space)), found, tasks_max=self._options.partitions)
-        return pieces
+        return [*pieces, Told(damage=tuple(damage))] if damage else pieces
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The batches of one piece."""
         check_release(self._driver)
+        if isinstance(partition, Told):
+            return self._columns.batches(partition.rows())
         if not isinstance(partition, Piece):
             return iter(())
         return self._columns.batches(rows_of(partition, request_of(self._options, self._columns)))
@@ -125,8 +147,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(self) -> list[Watch]:
         if self._watches is None or self._options.is_every_namespace:
             self._watches = [*(self._watches or ()), *self._new_watches(self._watches or ())]
-        for watch in self._watches:
-            watch.look()
+        # Each look may fetch many shards at once, too.
+        at_once = max(1, AT_ONCE // (len(self._watches) or 1))
+        for watch, _ in pool.run(lambda each: each.look(at_once), self._watches, at_once=AT_ONCE):
             if not watch.has_index and has_plain_data(watch.spec):
                 raise InputError(
                     "a stream needs an index to tell what is new, and this directory has none: read it in batches, or"
@@ -139,54 +162,64 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Watches of the namespaces that have none: those that were named, or that came since."""
         request, spaces = request_of(self._options, self._columns), {watch.spec.namespace for watch in known}
         specs = [spec for spec in specs_of(self._options, spaces) if spec.namespace not in spaces]
-        return [Watch(spec, open_checked(spec), request.takes) for spec in specs]
+        return [Watch(spec, open_checked(spec), request.takes, request.wishes) for spec in specs]
 
-    def _catch_up(self, start: dict[str, Any]) -> None:
+    def _catch_up(self, start: dict[str, Any]) -> Ledger:
         """Know what was read up to an offset: from memory, or from the record."""
-        at = (start["stream"], start["batch"])
-        if self._at != at:
-            self._ledger = Ledger(open_location(self._options.state_location), start["stream"])
-            if self._at == (start["stream"], start["batch"] - 1):
-                self._ledger.load_batch(start["batch"]).apply(self._seen)
-            else:
-                self._seen, self._recorded = self._ledger.load_state(start["batch"])
-            self._at = at
-        if self._ledger is not None and start["batch"] - self._recorded >= _STATE_EVERY:
-            self._ledger.save_state(start["batch"], self._seen)
-            self._recorded = start["batch"]
-            self._ledger.trim(self._committed)
+        ledger, point = Ledger(open_location(self._options.state_location), start["stream"]), _point(start)
+        if self._at == (start["stream"], point.batch - 1):
+            for batch in ledger.load_batches(point.batch - 1, point):
+                batch.apply(self._seen)
+        elif self._at != (start["stream"], point.batch):
+            seen, self._recorded = ledger.load_state(point)
+            if seen != self._seen:
+                # Names at rest were so by other marks.
+                self._seen, self._watches = seen, None
+        self._at = (start["stream"], point.batch)
+        if point.batch - self._recorded >= _STATE_EVERY:
+            ledger.save_state(point.batch, self._seen)
+            self._recorded = point.batch
+            ledger.trim(self._committed)
+        return ledger
 
     def _plan(self, watches: list[Watch], rows_max: int | None) -> Batch:
         batch, left = Batch(), rows_max
         for watch in watches:
             space = watch.spec.namespace
-            self._tell(watch, batch)
-            if watch.is_whole():
-                names = watch.names()
-                gone = [name for (of, name) in self._seen if of == space and name not in names]
-                batch.gone.extend((space, name) for name in gone)
-                for name in gone:
-                    del self._seen[space, name]
-            for directory, latest, numbers in watch.arrived(partial(self._mark_of, space)):
-                if left is not None and left <= 0:
-                    return batch
+            batch.gone.extend((space, name) for name in watch.gone(self._seen.of(space)))
+            for directory, latest, numbers in watch.arrived(partial(self._seen.mark_of, space)):
                 wanted = numbers[-1:] if self._options.is_latest_only else numbers
                 taken = wanted if left is None else wanted[:left]
                 batch.items.append((space, directory, latest, taken))
                 left = None if left is None else left - len(taken)
+                if left == 0:
+                    break
+            self._tell(watch, batch)
+            if left == 0:
+                break
         return batch
 
-    def _mark_of(self, space: str, directory: str) -> int:
-        return self._seen.get((space, directory), 0)
+    def _pass_over(self, watches: list[Watch]) -> Batch:
+        """The batch that a stream of what comes begins with: it reads nothing, and notes what is there."""
+        batch = Batch()
+        for watch in watches:
+            space = watch.spec.namespace
+            batch.passed.extend((space, directory, numbers[-1]) for directory, _, numbers in watch.arrived(lambda _: 0))
+            for _, message in watch.damage:
+                # Later it would pass for new, all of it.
+                raise FormatError(f"{message}; repair it, or begin with startingFrom=earliest")
+        return batch
 
     def _tell(self, watch: Watch, batch: Batch) -> None:
         damage, watch.damage = watch.damage, []
         if damage and self._options.mode == "FAILFAST":
-            raise FormatError(
-                f"the shard {damage[0][0]!r} of the index: {damage[0][1]}; mode=PERMISSIVE reads the rest"
-            )
+            raise FormatError(f"{damage[0][1]}; mode=PERMISSIVE reads the rest")
         if self._options.mode == "PERMISSIVE":
-            batch.damage.extend((watch.spec.namespace, name, why) for name, why in damage)
+            batch.damage.extend((watch.spec.namespace, directory, message) for directory, message in damage)
+
+
+def _point(offset: dict[str, Any]) -> Point:
+    return Point(offset["batch"], offset.get("plan", ""))
 
 
 def _rows_max(limit: ReadLimit | None) -> int | None:

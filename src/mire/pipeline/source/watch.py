@@ -1,31 +1,34 @@
 """An index that is looked at again and again: which versions came since.
 
-Owns: what is remembered of the index between two looks, and as little as possible is asked for.
+Owns: what is remembered of the index between two looks, and as little as possible is asked for, kept and gone through.
 Must not know: batches, offsets, Spark.
-Keeps: a version that is in the index and visible is found by some look, once all its shards are there; a shard that
-cannot be read, or an index that is gone, changes nothing but that it is told.
+Keeps: a version that is in the index and visible is found by some look, once all its shards are there; what cannot be
+read, or an index that is gone, is told, and waited for. A name of which nothing is new costs nothing until its shard is
+another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from mire.edge import pool
 from mire.edge.remote import Body, Remote
-from mire.errors import FormatError, InputError
+from mire.errors import FormatError, InputError, shown
 from mire.flow.place import META, MONOLITH, SHARDS, fetch, partition_at, shard_key
 from mire.flow.reading import AT_ONCE
 from mire.flow.scan import key_of
-from mire.model.index import Damaged, Entry
+from mire.model.artifact import NameState
 from mire.model.row import NameKey
-from mire.pipeline.source.names import VERSION, state_of
+from mire.pipeline.source.names import VERSION, VERSION_END, Said, home_of, marker_home_of, state_of
 from mire.pipeline.store import StoreSpec
 from mire.pipeline.view import bare_error, check_understood, look_at_index
-from mire.plan.source import plan_shards
+from mire.plan.source import Wish, plan_shards
 from mire.plan.write import published_number, visible_numbers
 from mire.wire.indextext import IndexText
 from mire.wire.layout import DATA, HIGHEST, LATEST
 from mire.wire.meta import decode_meta
 from mire.wire.monolith import decode_monolith
+from mire.wire.relpath import check_rel
 from mire.wire.shard import SUFFIX, decode_shard
 
 _WHOLE: Final = ""
@@ -33,35 +36,54 @@ _WHOLE: Final = ""
 
 Arrived = tuple[str, int | None, list[int]]
 """The directory of a name, its latest version, and the versions above the mark."""
+_Names = dict[str, tuple[int, ...]]
+"""Names by directory, with the numbers of the versions that are listed."""
 
 
 class Watch:
     """One namespace, watched."""
 
-    def __init__(self, spec: StoreSpec, remote: Remote, takes: Callable[[NameKey], bool]) -> None:
+    def __init__(
+        self, spec: StoreSpec, remote: Remote, takes: Callable[[NameKey], bool], wishes: Collection[Wish] = ()
+    ) -> None:
         self.spec = spec
         self.commit_seq = 0
-        self.damage: list[tuple[str, str]] = []
-        """Shards that could not be read since this was last emptied, and why."""
+        self.damage: list[tuple[str | None, str]] = []
+        """What could not be read since this was last emptied: of which name (None: of a shard), and why."""
         self._remote = remote
         self._takes = takes
+        self._wishes = wishes
         self._meta_tag: str | None = None
         self._is_sharded = False
         self._bare: str | None = None
         """Why there is no index now, as it was told."""
         self._tags: dict[str, str] = {}
-        self._numbers: dict[str, dict[str, set[int]]] = {}
-        self._markers: dict[str, dict[str, Entry | Damaged]] = {}
+        self._broken: set[str] = set()
+        """Shards that cannot be read; what they said before still counts."""
+        self._open: dict[str, _Names] = {}
+        """By shard: names that may have something new, with what is listed of them there."""
+        self._strays: dict[str, _Names] = {}
+        """By shard: names that belong to another."""
+        self._texts: dict[str, Mapping[str, Said]] = {}
+        """What shards say of markers, from when they are read until all open names are gone through."""
+        self._states: dict[str, NameState | FormatError] = {}
+        """What markers say of open names, as they were gone through."""
+        self._told: dict[str, str] = {}
+        self._read: dict[str, Collection[str]] = {}
+        """By shard: the names that were listed when it was read, since it was last asked what is gone."""
+        self._listed: frozenset[str] | None = None
+        """All shards there are; None when that is as it was when it was last asked what is gone."""
 
-    def look(self) -> None:
+    def look(self, at_once: int = AT_ONCE) -> None:
         """See what changed. Nothing new costs one request (two beside a monolith)."""
         body = fetch(self._remote, META, self._meta_tag)
         if isinstance(body, Body):
-            meta = decode_meta(body.data, META)
+            with _rebuildable():
+                meta = decode_meta(body.data, META)
             self._is_sharded = meta.version == 2  # noqa: PLR2004 - the generation
             self.commit_seq = meta.commit_seq or 0
             if self._is_sharded:
-                self._read_shards(plan_shards(meta.partitions, table="artifacts", wishes=()))
+                self._read_shards(meta.partitions, at_once)
             self._meta_tag = body.stat.fingerprint
         if body is None and not self.has_index:
             check_understood(look_at_index(self._remote))
@@ -85,90 +107,169 @@ class Watch:
         # What comes back may be what was there before: it is read again.
         self._bare, self._meta_tag = why, None
         self._tags.pop(_WHOLE, None)
-        self.damage.append((META, why))
+        self.damage.append((None, why))
 
-    def _read_shards(self, listed: tuple[str, ...]) -> None:
+    def _read_shards(self, listed: tuple[str, ...], at_once: int) -> None:
         """Read the shards that changed: one listing tells which."""
         there = {
             partition_at(stat.key): stat.fingerprint for stat in self._remote.list(SHARDS) if stat.key.endswith(SUFFIX)
         }
-        for name in self._tags.keys() - set(listed):
+        self._listed = frozenset(listed)
+        wanted = self._wanted(self._listed)
+        for name in self._tags.keys() - wanted:
             self._forget(name)
-        changed = [name for name in listed if there.get(name, "") != self._tags.get(name)]
-        for name, body in pool.run(lambda each: fetch(self._remote, shard_key(each)), changed, at_once=AT_ONCE):
-            if not isinstance(body, Body):
-                self._tell(name, "", "it is listed, but not there")
-                continue
+        changed = [name for name in wanted if there.get(name, "") != self._tags.get(name)]
+        for name, body in pool.run(lambda each: fetch(self._remote, shard_key(each)), changed, at_once=at_once):
+            if isinstance(text := self._understood(name, body), IndexText):
+                self._take(name, text)
+        for some in self._strays.values():
+            for directory in some:
+                self._open.setdefault(home_of(directory), {}).setdefault(directory, ())
+        self._reopen({*changed} - self._broken)
+
+    def _wanted(self, listed: Collection[str]) -> set[str]:
+        """The shards that count: those of wanted models, and of their markers."""
+        markers = {marker_home_of(f"{DATA}/{wish.prefix}name") for wish in self._wishes if wish.model_id is not None}
+        return {*plan_shards(listed, table="artifacts", wishes=self._wishes), *(markers & set(listed))}
+
+    def _understood(self, name: str, body: object) -> IndexText | None:
+        """A shard that was fetched; one that says nothing usable is told once, until it is another."""
+        tag, why = "", "it is listed, but not there"
+        if isinstance(body, Body):
+            tag = body.stat.fingerprint
             try:
-                self._take(name, decode_shard(body.data, shard_key(name)), body.stat.fingerprint)
+                text = decode_shard(body.data, shard_key(name))
             except (FormatError, InputError) as error:
-                self._tell(name, body.stat.fingerprint, error.message)
+                why = error.message
+            else:
+                self._tags[name] = tag
+                self._broken.discard(name)
+                return text
+        if name not in self._broken or self._tags.get(name) != tag:
+            self._tags[name] = tag
+            self._broken.add(name)
+            self.damage.append((None, f"the shard {shown(name)} of the index is skipped: {why}"))
+        return None
 
     def _read_monolith(self) -> bool:
         """See whether the monolith changed; False when there is none."""
         body = fetch(self._remote, MONOLITH, self._tags.get(_WHOLE))
         if isinstance(body, Body):
+            with _rebuildable():
+                text = decode_monolith(body.data)
             for name in set(self._tags):
                 self._forget(name)
-            self._take(_WHOLE, decode_monolith(body.data), body.stat.fingerprint)
+            self._tags[_WHOLE] = body.stat.fingerprint
+            self._take(_WHOLE, text)
+            self._states.clear()
         return body is not None
 
-    def _tell(self, name: str, tag: str, why: str) -> None:
-        """A shard that says nothing usable keeps what it said before, until it is another."""
-        if self._tags.get(name) != tag:
-            self._tags[name] = tag
-            self.damage.append((name, why))
-
     def _forget(self, name: str) -> None:
-        for kept in (self._tags, self._numbers, self._markers):
+        self._broken.discard(name)
+        for kept in (self._tags, self._open, self._strays, self._texts, self._read):
             kept.pop(name, None)
 
-    def _take(self, name: str, text: IndexText, tag: str) -> None:
-        numbers: dict[str, set[int]] = {}
-        markers: dict[str, Entry | Damaged] = {}
-        for rel, entry in text.entries():
-            if not rel.startswith(f"{DATA}/"):
-                continue
-            if rel.endswith((f"/{LATEST}", f"/{HIGHEST}")):
-                markers[rel] = entry
-            elif (match := VERSION.fullmatch(rel)) is not None and not isinstance(entry, Damaged):
-                numbers.setdefault(match[1], set()).add(int(match[2]))
-        self._numbers[name], self._markers[name], self._tags[name] = numbers, markers, tag
+    def _take(self, name: str, text: IndexText) -> None:
+        found: dict[str, list[int]] = {}
+        for rel in text.ending(VERSION_END):
+            match = VERSION.fullmatch(rel)
+            if match is not None and check_rel(rel) is None:
+                found.setdefault(match[1], []).append(int(match[2]))
+        names: _Names = {directory: tuple(sorted(found[directory])) for directory in sorted(found)}
+        strays = {each: names.pop(each) for each in tuple(names) if self._home(each) != name}
+        self._read[name] = frozenset(names)
+        self._open[name] = names
+        self._strays.pop(name, None)
+        if strays:
+            self._strays[name] = strays
+        self._texts[name] = text if text.ending(f"/{LATEST}") or text.ending(f"/{HIGHEST}") else {}
+
+    def _reopen(self, changed: Collection[str]) -> None:
+        """Have open names gone through in order, and those whose markers were read again told anew."""
+        self._open = dict(sorted(self._open.items()))
+        for directory in [each for each in self._states if marker_home_of(each) in changed]:
+            del self._states[directory]
+
+    def _home(self, directory: str) -> str:
+        return home_of(directory) if self._is_sharded else _WHOLE
+
+    def _marker_home(self, directory: str) -> str:
+        return marker_home_of(directory) if self._is_sharded else _WHOLE
 
     def arrived(self, mark_of: Callable[[str], int]) -> Iterator[Arrived]:
-        """Visible versions above the marks of their names, in order."""
-        all_numbers = self._all_numbers()
-        markers = {rel: entry for found in self._markers.values() for rel, entry in found.items()}
-        for directory in sorted(all_numbers):
-            mark = mark_of(directory)
-            numbers = tuple(sorted(all_numbers[directory]))
-            if numbers[-1] <= mark:
-                continue
-            key = key_of(directory, self.spec.namespace)
-            if key is None or not self._takes(key):
-                continue
-            state = state_of(self._remote, markers.get, directory, numbers, is_listed=True)
-            visible = visible_numbers(state)
-            new = [number for number in visible if number > mark]
-            if new:
-                yield directory, published_number(state) or visible[-1], new
+        """Visible versions above the marks of their names."""
+        for name in tuple(self._open):
+            names = self._open[name]
+            for directory in tuple(names):
+                mark, numbers = mark_of(directory), self._numbers(directory, names[directory])
+                if not numbers or numbers[-1] <= mark or not self._is_wanted(directory):
+                    del names[directory]
+                    self._states.pop(directory, None)
+                    self._told.pop(directory, None)
+                elif (state := self._state(directory, numbers)) is not None:
+                    visible = visible_numbers(state)
+                    new = [number for number in visible if number > mark]
+                    if new:
+                        yield directory, published_number(state) or visible[-1], new
+            if not names:
+                del self._open[name]
+        self._texts.clear()
 
-    def names(self) -> set[str]:
-        """The directories of all names that have a version."""
-        return set(self._all_numbers())
+    def _numbers(self, directory: str, listed: tuple[int, ...]) -> tuple[int, ...]:
+        astray = [found[directory] for found in self._strays.values() if directory in found]
+        return tuple(sorted({*listed}.union(*astray))) if astray else listed
+
+    def _is_wanted(self, directory: str) -> bool:
+        key = key_of(directory, self.spec.namespace)
+        return key is not None and self._takes(key)
+
+    def _state(self, directory: str, numbers: tuple[int, ...]) -> NameState | None:
+        """What is published of a name; None when that cannot be told before a shard is another."""
+        known = self._states.get(directory)
+        if isinstance(known, FormatError) or (known is not None and known.numbers == numbers):
+            return None if isinstance(known, FormatError) else known
+        home = self._marker_home(directory)
+        if home in self._tags and home not in self._texts and home not in self._broken:
+            # Its versions are listed in a shard that changed, its marker in one that did not.
+            tag, text = self._tags[home], self._understood(home, fetch(self._remote, shard_key(home)))
+            if text is not None:
+                # Only what it says of markers is taken: if it is another by now, the next look takes the rest.
+                self._texts[home], self._tags[home] = text, tag
+        if home in self._broken:
+            return None
+        try:
+            state = state_of(self._remote, self._texts.get(home, {}).get, directory, numbers, is_listed=True)
+        except FormatError as error:
+            self._states[directory] = error
+            if self._told.get(directory) != error.message:
+                self._told[directory] = error.message
+                self.damage.append((directory, error.message))
+            return None
+        self._states[directory] = state
+        return state
+
+    def gone(self, known: Mapping[str, Collection[str]]) -> list[str]:
+        """Those of the known names, given by partition, that were in no shard that was read since this was asked."""
+        listed, self._listed = self._listed, None
+        read, self._read = self._read, {}
+        if not self._is_sharded:
+            whole = read.get(_WHOLE)
+            return [] if whole is None else [each for names in known.values() for each in names if each not in whole]
+        lost = known.keys() - listed if listed is not None else set()
+        found = [each for name in sorted(lost) for each in known[name]]
+        found += [each for name, names in read.items() for each in known.get(name, ()) if each not in names]
+        return [each for each in found if not any(each in names for names in self._strays.values())]
 
     @property
     def has_index(self) -> bool:
         """Whether there is an index at all, or was."""
         return self._is_sharded or bool(self._tags) or self._bare is not None
 
-    def is_whole(self) -> bool:
-        """Whether everything that counts could be read: only then what is missing is gone."""
-        return self._bare is None and not any(name not in self._numbers for name in self._tags)
 
-    def _all_numbers(self) -> dict[str, set[int]]:
-        found: dict[str, set[int]] = {}
-        for numbers in self._numbers.values():
-            for directory, some in numbers.items():
-                found[directory] = found[directory] | some if directory in found else some
-        return found
+@contextmanager
+def _rebuildable() -> Iterator[None]:
+    """Of what nothing else tells what it lists: it is an error, with what to do."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(f"{error.message}; 'mire index rebuild' makes a new one from what is stored") from None
