@@ -16,12 +16,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, Rea
 import mire
 from mire.edge.counted import Counted
 from mire.edge.remote import Remote
+from mire.edge.state import close_states
 from mire.edge.wrap import Wrapper
 from mire.errors import ConfigError, FormatError, InputError, NotFoundError
 from mire.flow.migrate import migrate_index
 from mire.pipeline.source.stream import StreamReader
 from mire.pipeline.source.table import schema_of
 from mire.plan.source import parse_source_options
+from mire.testing.faults import Run
+from mire.testing.s3server import S3Server
+from sparkconnect import Connect
+from sparks import Cluster
 
 Key = tuple[str, str, int]
 T = TypeVar("T")
@@ -448,3 +453,49 @@ def test_a_query_that_dies_goes_on(spark: Any, synced: Callable[..., mire.Store]
             assert "ZeroDivisionError" in str(error)  # noqa: PT017
     assert Counter(key for rows in batches.values() for key in rows) == Counter(wanted)
     assert max(len(rows) for rows in batches.values()) <= 5
+
+
+STREAM = """
+import json
+stream = spark.readStream.format("mire").option("path", {path!r}).option("stateLocation", {state!r})
+stream = stream.option("startingFrom", "latest").option("maxFilesPerTrigger", {most}).load()
+query = (
+    stream.select("model_id", "version", "_error").writeStream.format("parquet").trigger(availableNow=True)
+    .option("checkpointLocation", {out!r} + "/checkpoint").start({out!r} + "/rows")
+)
+query.awaitTermination()
+print(json.dumps([each.numInputRows for each in query.recentProgress]))
+"""
+ROWS = """
+import json
+rows = spark.read.schema("model_id string, version long, _error string").parquet({out!r} + "/rows").collect()
+print(json.dumps(sorted([row.model_id, row.version, row._error] for row in rows)))
+"""
+
+
+def test_a_worker_dies_under_a_stream_over_connect(
+    spark_cluster: Cluster, spark_connect: Connect, bucket_repo: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A query that is run now and then over Connect, its state in a bucket, gives what came since, each version once.
+
+    Its first batch has no rows; a worker dies in one that has.
+    """
+    with S3Server(buckets=["bucket", "state"]) as server:
+        at = [f"s3://{name}?region=us-east-1&forcePathStyle=true&endpoint={server.url}" for name in ("bucket", "state")]
+        stream = STREAM.format(path=at[0], state=at[1], most=4, out=str(tmp_path / "out"))
+        spark_cluster.have_workers()
+        with mire.open(bucket_repo(server.url, "bucket")) as store:
+            data = store.model("aws/ec2/vpc", "vpc-1")
+            data.put("state", {"n": 1})
+            assert spark_connect.run(stream) == [0]
+            with data.hold():
+                for number in range(6):
+                    data.put("state", {"n": number})
+            base = store.datastore.base
+        close_states(base)
+        death = server.inject(Run(spark_cluster.kill_worker), operation="GetObject", key="data/*/metadata.yaml", skip=1)
+        assert spark_connect.run(stream) == [4, 2]
+    assert death.hits == 1
+    assert spark_connect.run(ROWS.format(out=str(tmp_path / "out"))) == [
+        ["vpc-1", number, None] for number in range(2, 8)
+    ]
