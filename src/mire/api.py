@@ -296,8 +296,12 @@ class Store:
 class Model:
     """One model instance, by type and id."""
 
-    def __init__(self, datastore: Datastore, ref: ModelRef, name: str | None) -> None:
+    def __init__(
+        self, datastore: Datastore, ref: ModelRef, name: str | None, *, extra: Mapping[str, str] | None = None
+    ) -> None:
+        """`extra`: members of the metadata of what is put that nobody can give as a tag, an owner or content."""
         self._ds = datastore
+        self._extra = extra or {}
         self.ref = ref
         self._name = None if name is None else _checked_text(name, "model name")
 
@@ -351,6 +355,7 @@ class Model:
             lifetime=parse_lifetime(lifetime),
             version_policy=parse_version_policy(version_policy),
             streaming=streaming,
+            extra=self._extra,
         )
         with _chunks_of(content) as chunks:
             return write.put(self._ds, self.ref, checked, chunks, draft, revive=revive)

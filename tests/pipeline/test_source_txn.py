@@ -8,23 +8,36 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import mire
+from mire.api import Store
 from mire.edge.objectstore import open_local
 from mire.edge.state import close_states
 from mire.errors import ConfigError, DeniedError, FormatError, InputError, RemoteError
 from mire.flow.pull import pull
+from mire.pipeline.frames import spark_schema
 from mire.pipeline.source import target
 from mire.pipeline.source.commit import RECORDS, commit_rows
+from mire.pipeline.source.draft import drafts_of
 from mire.plan.source import parse_source_options
 from mire.testing.crash import deaths
 from mire.testing.faults import Fail
 from mire.testing.s3server import S3Server
+from mire.wire.metadatafast import TXN
 from sync_world import committed, fast_directory
 
 STEPS = 17
 """Of some hundred steps every so-manieth is died before; a run of all of them takes minutes."""
+TEXT = pa.string()
+GIVEN = pa.schema(
+    [
+        *[(name, TEXT) for name in ("model_type", "model_id", "name", "content_type")],
+        ("content", pa.binary()),
+        ("tags", pa.map_(TEXT, TEXT)),
+    ]
+)
 REPO_ID = "00000000-0000-4000-8000-000000000001"
 BLANK = {"version_policy": None, "owner": None, "model_name": None, "streaming": False, "lifetime": "infinite"}
 ROWS = [
@@ -94,6 +107,30 @@ def test_the_same_write_again_adds_nothing(begun: tuple[Path, str]) -> None:
     assert numbers(path, index) == {"e/note": [1, 2, 3], "f/log": [1]}
     assert (write(path, version=2), write(path, app="other", version=0)) == (3, 3)
     assert numbers(path, index)["f/log"] == [1, 2, 3]
+
+
+def test_a_copy_of_a_version_is_not_a_row_of_its_write(begun: tuple[Path, str]) -> None:
+    """Whatever tags and owner a version was given, only what the write itself made counts as made by it."""
+    path, index = begun
+    assert write(path) == 3
+    rows = [row | BLANK | {"tags": [(TXN, "nightly:2"), ("team", "a")]} for row in ROWS]
+    (batch,) = drafts_of([pa.RecordBatch.from_pylist([given(row) for row in rows], GIVEN)], spark_schema(GIVEN), None)
+    plain = parse_source_options({"path": str(path)})
+    with tempfile.TemporaryDirectory() as scratch, target.open_target(plain, scratch) as ds:
+        assert commit_rows(ds, lambda: batch.to_pylist(maps_as_pydicts="strict")) == 3
+        found = Store(ds).model("echo", "f").get("log", 2).metadata
+        assert (found.tags.get(TXN), found.tags["team"], found.extra) == (None, "a", {})
+        # Some other program gives it the tag, and the owner of a version that is of a write.
+        first = Store(ds).model("echo", "f").get("log", 1).metadata
+        Store(ds).model("echo", "f").put("log", "y", tags={TXN: "nightly:2"}, owner=first.owner)
+    assert write(path, version=2) == 3
+    assert write(path, version=2) == 0
+    assert [len(each) for each in numbers(path, index).values()] == [7, 4]
+
+
+def given(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as a table has it."""
+    return {name: row[name] for name in GIVEN.names}
 
 
 def test_a_driver_that_dies_anywhere_and_runs_again_writes_once(

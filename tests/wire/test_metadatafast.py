@@ -1,5 +1,6 @@
 """The fast way through metadata gives what the full reader gives, or declines."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -10,7 +11,7 @@ from mire.errors import FormatError
 from mire.model.artifact import Metadata
 from mire.testing.strategies import metadata as any_metadata
 from mire.wire.metadata import _decode_any, encode_metadata
-from mire.wire.metadatafast import decode_usual
+from mire.wire.metadatafast import TXN, decode_usual
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden" / "tree" / "data").rglob("metadata.yaml"))
 
@@ -37,6 +38,13 @@ def check(text: str) -> bool:
 def test_agrees_on_what_we_write(found: Metadata) -> None:
     """Anything our encoder can say."""
     check(encode_metadata(found).decode())
+
+
+@given(any_metadata(), st.one_of(st.text(max_size=12), st.from_regex(r"[\w.:-]{1,12}", fullmatch=True)))
+def test_agrees_on_a_version_of_a_transaction(found: Metadata, said: str) -> None:
+    """The one member of ours that the reference does not know, with any value; the usual ones are taken."""
+    check(encode_metadata(replace(found, extra={TXN: said})).decode())
+    assert check(f"{USUAL}{TXN}: 'drift-report:7:0'\n")
 
 
 USUAL = encode_metadata(_decode_any(GOLDEN[0].read_bytes())).decode()

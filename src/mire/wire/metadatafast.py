@@ -19,6 +19,8 @@ _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12
 # A word that starts with a letter is text, quoted or not, unless it is one of three.
 _WORD = r"(?!(?i:true|false|null)\b)[A-Za-z][A-Za-z0-9_-]*"
 _REF = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+TXN = "sparkTxn"
+"""The member that says which row of which transaction a version is."""
 _AGE = r"[0-9]{1,9}(?:mo|y|h|m|d|w)"
 
 
@@ -43,13 +45,15 @@ _FORM = re.compile(
     r"createdAt: '(?P<created_at>[0-9T:.Z-]{16,40})'\n"
     r"size: (?P<size>0|[1-9][0-9]{0,14})\n"
     r"(?:checksum: '(?P<checksum>[0-9a-f]{64})'\n)?"
+    # The one member of ours that the reference does not know.
+    rf"(?:{TXN}: '(?P<txn>[A-Za-z0-9_.:-]+)'\n)?"
 )
 
 # A line of its own: a short word, and printable characters in quotes, none of them doubled, or another word.
 _TAG = re.compile(rf"^  ((?=.{{1,99}}:){_WORD}): ('[ -&(-~]*+'|{_WORD})$", re.MULTILINE)
 
 _MEMBERS = ("tags", "id", "name", "version", "content_type", "lifetime", "count", "age", "streaming")
-_MORE_MEMBERS = ("hash", "owner_type", "owner_ref", "created_at", "size", "checksum")
+_MORE_MEMBERS = ("hash", "owner_type", "owner_ref", "created_at", "size", "checksum", "txn")
 
 
 def decode_usual(text: str) -> Metadata | None:
@@ -61,7 +65,7 @@ def decode_usual(text: str) -> Metadata | None:
     tags = _decode_tags(tag_lines)
     if tags is None:
         return None
-    definition_hash, owner_type, owner_ref, created_at, size, checksum = match.group(*_MORE_MEMBERS)
+    definition_hash, owner_type, owner_ref, created_at, size, checksum, txn = match.group(*_MORE_MEMBERS)
     try:
         return Metadata(
             id=Uuid(data_id),
@@ -76,6 +80,7 @@ def decode_usual(text: str) -> Metadata | None:
             created_at=parse_instant(created_at),
             size_bytes=int(size),
             checksum=checksum,
+            extra={} if txn is None else {TXN: txn},
         )
     except InputError:
         return None

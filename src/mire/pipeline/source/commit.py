@@ -2,8 +2,9 @@
 
 Owns: the record of transactions, and what is checked before the first version is made.
 Must not know: Spark, where rows waited.
-Keeps: whatever cannot be written is found before the first version is made; a version says which transaction it is of,
-so that the same write again adds what is missing, and nothing twice, wherever the first one died.
+Keeps: whatever cannot be written is found before the first version is made; a version says which row of which
+transaction it is, where no row, tag or owner can say so, so that the same write again adds what is missing, and
+nothing twice, wherever the first one died.
 """
 
 from collections import Counter
@@ -25,6 +26,7 @@ from mire.model.artifact import Metadata, ModelRef, Owner, parse_owner
 from mire.model.names import DataName, ModelId, ModelType
 from mire.plan.source import Txn, policy_of
 from mire.wire.layout import LATEST, METADATA, name_dir
+from mire.wire.metadatafast import TXN
 
 RECORDS: Final = ModelType("mire/spark-write")
 RECORD: Final = DataName("txn")
@@ -33,11 +35,10 @@ RECORD: Final = DataName("txn")
 _LOCKS_MAX: Final = 200
 """Models that are locked one by one; of more, the whole namespace is held: one lock instead of so many requests."""
 
-TAG: Final = "sparkTxn"
-"""The tag of versions that says which transaction they are of."""
-
 Row = Mapping[str, Any]
 _Name = tuple[ModelRef, DataName]
+_There = Mapping[_Name, Collection[int]]
+"""The rows of each name that are versions already, by their places among the rows of that name."""
 
 
 def commit_rows(ds: Datastore, rows: Callable[[], Iterable[Row]], txn: Txn | None = None) -> int:
@@ -51,65 +52,83 @@ def commit_rows(ds: Datastore, rows: Callable[[], Iterable[Row]], txn: Txn | Non
         wanted[model, name] += 1
     total = wanted.total()
     if txn is not None:
-        wanted[ModelRef(model_type=RECORDS, model_id=txn.app), RECORD] += 1
+        wanted[_record(txn), RECORD] += 1
     with _held(ds, {model for model, _ in wanted}) as hold:
         restore_markers(ds, wanted)
         if txn is not None and _recorded(ds, txn) > txn.version:
             return 0
-        there = Counter() if txn is None else _written(ds, wanted, txn, hold)
+        there = {} if txn is None else _written(ds, wanted, txn, hold)
+        missing = wanted - Counter({name: len(places) for name, places in there.items()})
         for model, name, owner in owners:
             check_may_write(ds, model, name, _owner(model, owner), revive=False)
-        with together(ds, hold, _by_model(wanted - there)) as batch:
-            count = _write(Store(batch), rows(), there, txn)
-            if txn is not None and (wanted - there)[ModelRef(model_type=RECORDS, model_id=txn.app), RECORD]:
+        with together(ds, hold, _by_model(missing)) as batch:
+            count = _write(batch, rows(), there, txn)
+            if txn is not None and missing[_record(txn), RECORD]:
                 said = {"txnVersion": txn.version, "versions": total}
-                Store(batch).model(RECORDS, txn.app).put(RECORD, said, tags=_tags(txn))
+                Model(batch, _record(txn), None, extra=_extra(txn, 0)).put(RECORD, said, tags=_tags(txn))
     return count
 
 
-def _write(store: Store, rows: Iterable[Row], there: Counter[_Name], txn: Txn | None) -> int:
-    """Write the rows that are not there: of a name, the first ones are."""
-    left, count = there.copy(), 0
+def _write(ds: Datastore, rows: Iterable[Row], there: _There, txn: Txn | None) -> int:
+    """Write the rows that are not there."""
+    places: Counter[_Name] = Counter()
+    count = 0
     for row in rows:
         key = _model(row), DataName(row["name"])
-        if left[key]:
-            left[key] -= 1
-            continue
-        _put(store, row, _tags(txn))
-        count += 1
+        place, places[key] = places[key], places[key] + 1
+        if place not in there.get(key, ()):
+            _put(Model(ds, key[0], row["model_name"], extra=_extra(txn, place)), row, _tags(txn))
+            count += 1
     return count
 
 
-def _written(ds: Datastore, names: Iterable[_Name], txn: Txn, hold: Hold) -> Counter[_Name]:
-    """How many versions of each name are of the transaction already: of a driver that died, or was not heard.
+def _written(ds: Datastore, names: Mapping[_Name, int], txn: Txn, hold: Hold) -> _There:
+    """The rows that are versions already: of a driver that died, or was not heard.
 
     An index in shards is not replaced in one step. What a commit that was cut short left is completed here: a name
     whose versions are listed, and its marker not, is published; and the push sees to it that their shards are listed.
     """
-    found: Counter[_Name] = Counter()
+    found: dict[_Name, Collection[int]] = {}
     rels: list[str] = []
-    for model, name in names:
-        numbers = [n for n in numbers_in(ds.path_of(name_dir(model, name))) if _is_of(ds, model, name, n, txn)]
+    for (model, name), count in names.items():
+        said: dict[object, int] = {_extra(txn, place)[TXN]: place for place in range(count)}
+        numbers: dict[int, int] = {}
+        for number in numbers_in(ds.path_of(name_dir(model, name))):
+            place = said.get(_said(ds, model, name, number))
+            if place is not None:
+                numbers[number] = place
         if numbers:
-            found[model, name] = len(numbers)
+            found[model, name] = set(numbers.values())
+            latest = max(numbers)
             with marking(ds, latest_path(ds, model, name)):
-                publish(ds, model, name, numbers[-1], hold)
-            rels += [f"{name_dir(model, name)}/{rest}" for rest in (f"{numbers[-1]}/{METADATA}", LATEST)]
+                publish(ds, model, name, latest, hold)
+            rels += [f"{name_dir(model, name)}/{rest}" for rest in (f"{latest}/{METADATA}", LATEST)]
     if rels:
         offer_again(ds, rels)
     return found
 
 
-def _is_of(ds: Datastore, model: ModelRef, name: DataName, number: int, txn: Txn) -> bool:
+def _record(txn: Txn) -> ModelRef:
+    return ModelRef(model_type=RECORDS, model_id=txn.app)
+
+
+def _said(ds: Datastore, model: ModelRef, name: DataName, number: int) -> object:
+    """What a version says of its transaction."""
     try:
         metadata = load_metadata(ds, model, name, number)
     except FormatError:
-        return False
-    return metadata is not None and metadata.tags.get(TAG) == _tags(txn)[TAG]
+        return None
+    return None if metadata is None else metadata.extra.get(TXN)
+
+
+def _extra(txn: Txn | None, place: int) -> dict[str, str]:
+    """What a version is known by: which row of its name it is. A tag would not do: copies of a version have it, too."""
+    return {} if txn is None else {TXN: f"{txn.app}:{txn.version}:{place}"}
 
 
 def _tags(txn: Txn | None) -> dict[str, str]:
-    return {} if txn is None else {TAG: f"{txn.app}:{txn.version}"}
+    """For whoever looks for what a write made."""
+    return {} if txn is None else {TXN: f"{txn.app}:{txn.version}"}
 
 
 def _by_model(names: Counter[_Name]) -> dict[ModelRef, dict[DataName, int]]:
@@ -136,9 +155,8 @@ def _recorded(ds: Datastore, txn: Txn) -> int:
     return number
 
 
-def _put(store: Store, row: Row, tags: Mapping[str, str]) -> Metadata:
+def _put(model: Model, row: Row, tags: Mapping[str, str]) -> Metadata:
     policy = row["version_policy"]
-    model: Model = store.model(row["model_type"], row["model_id"], name=row["model_name"])
     return model.put(
         row["name"],
         row["content"],

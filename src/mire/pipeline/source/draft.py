@@ -29,6 +29,7 @@ from mire.model.artifact import parse_owner
 from mire.model.lifetime import INFINITE, parse_lifetime
 from mire.model.names import parse_data_name, parse_model_id, parse_model_type
 from mire.plan.source import check_column, policy_of
+from mire.wire.metadatafast import TXN
 
 JSON: Final = "application/json"
 DRAFTS: Final = pa.schema(
@@ -109,6 +110,8 @@ def drafts_of(batches: Iterable[pa.RecordBatch], schema: StructType, owner: str 
 def _draft(row: dict[str, Any], owner: str | None, *, is_variant: bool) -> dict[str, Any]:
     content, kind = _content(row, is_variant=is_variant)
     policy, tags = row.get("version_policy"), dict(row.get("tags") or {})
+    # A row that was read brings the tag of the write that made it; this one is another.
+    tags.pop(TXN, None)
     if policy is not None:
         policy_of(str(policy))
     if row.get("owner") or owner:
