@@ -1,6 +1,8 @@
 """How a read of the data source is cut into pieces and parts, without a session."""
 
+import json
 import os
+import re
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
@@ -41,6 +43,44 @@ def rows_of(root: Path, **options: str) -> list[Any]:
     reader = Reader(chosen, schema_of(chosen))
     batches = chain.from_iterable(reader.read(each) for each in reader.partitions())
     return sorted((row for batch in batches for row in batch.to_pylist()), key=repr)
+
+
+def unfit(remote: Path) -> None:
+    """Numbers and texts in metadata, a record, content and the index that are well-formed, and fit into no column."""
+    for path in (*(remote / "outputs").rglob("*.yaml"), remote / "data/aws/ec2/vpc/vpc-1/state/1/metadata.yaml"):
+        text = path.read_text()
+        path.write_text(re.sub(r"(?m)^(durationMs|size): .*", rf"\1: {10**20}", text))
+        assert path.read_text() != text
+    shard = remote / "_index/data--aws--ec2--vpc--vpc-1.json"
+    known = json.loads(shard.read_text())
+    known["entries"]["data/aws/ec2/vpc/vpc-1/sta\ud800te/1/raw"] = {"key": "x", "size": 1, "lastModified": "x"}
+    shard.write_text(json.dumps(known))
+
+
+def test_what_no_column_can_hold_is_damage_of_its_row(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """A number beyond 64 bits and half of a surrogate pair are a row's `_error`, or what else the mode says."""
+    store, remote = synced(), tmp_path / "remote"
+    for model in ("vpc-1", "vpc-2"):
+        half = '{"a":"\\ud800"}' if model == "vpc-2" else "{}"
+        store.model("aws/ec2/vpc", model).put("state", half, content_type="application/json")
+    outputs = store.outputs
+    outputs.finish(outputs.start("aws/ec2/vpc", "31f6d0aa-8c47-4b0e-a5d9-e47c2b19f603", "create"), "succeeded")
+    unfit(remote)
+    for table, more, message in (
+        ("artifacts", {}, f"'size': {10**20} is not a whole number from 0 to 2^53"),
+        ("outputs", {}, f"'durationMs': {10**20} is not a whole number from 0 to 2^53"),
+        ("files", {}, r"path 'data/aws/ec2/vpc/vpc-1/sta\ud800te/1/raw' is not valid UTF-8"),
+        ("artifacts", {"attributes": "variant", "models": "aws/ec2/vpc/vpc-2"}, "the column 'attributes' cannot hold"),
+    ):
+        whole = rows_of(remote, table=table, **more)
+        (bad,) = [row for row in whole if row["_error"] is not None]
+        assert message in bad["_error"]
+        kept = rows_of(remote, table=table, mode="DROPMALFORMED", **more)
+        assert kept == [row for row in whole if row["_error"] is None]
+        with pytest.raises(FormatError, match=re.escape(message)):
+            rows_of(remote, table=table, mode="FAILFAST", **more)
+    (row,) = rows_of(remote, models="aws/ec2/vpc/vpc-2")
+    assert (row["attributes"], row["_error"]) == ('{"a":"\\ud800"}', None)
 
 
 @pytest.mark.parametrize("index", ["dual", "sharded"])

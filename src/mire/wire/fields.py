@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mire.errors import FormatError, InputError, shown
+from mire.model.names import VERSION_MAX
 
 T = TypeVar("T")
 
@@ -53,9 +54,9 @@ def text(value: object) -> str:
 
 
 def whole(value: object) -> int:
-    """A whole number from zero."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{shown(value)} is not a whole number from 0")
+    """A whole number from zero that every program can hold."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= VERSION_MAX:
+        raise InputError(f"{shown(value)} is not a whole number from 0 to 2^53")
     return value
 
 

@@ -2,7 +2,8 @@
 
 Owns: which schema a table has, and how rows become batches of some of its columns.
 Must not know: where rows come from.
-Keeps: a batch never holds more than so many rows, and more than so many bytes of content only if a single row has them.
+Keeps: a batch never holds more than so many rows, and more than so many bytes of content only if a single row has
+them; a value that no column can hold is damage of its row, never a failed job.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType, VariantType, VariantVal
 
-from mire.errors import FormatError, InputError
+from mire.errors import FormatError, InputError, shown
 from mire.pipeline.frames import ARTIFACTS, BATCH, FILES, OUTPUTS, RUNS, VERSIONS, spark_schema
 from mire.plan.source import SourceOptions, check_column
 
@@ -24,6 +25,8 @@ CONTENT: Final = "content"
 _LARGE: Final = (ATTRIBUTES, CONTENT, "document")
 """Columns that may be large."""
 _BATCH_BYTES: Final = 32 << 20
+_UNFIT: Final = (ValueError, TypeError, ArithmeticError, RecursionError, pa.ArrowCapacityError)
+"""What is raised for a value that a column cannot hold: a number that is too large, half of a surrogate pair."""
 
 Row = tuple[Any, ...]
 """The values of a row, in the order of its table's schema."""
@@ -57,16 +60,12 @@ class Columns:
 
     def batches(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
         """Rows as batches; what becomes of damaged ones is decided here."""
-        error = SCHEMAS[self.table].get_field_index(ERROR)
         large = [SCHEMAS[self.table].get_field_index(name) for name in _LARGE if name in SCHEMAS[self.table].names]
         chunk: list[Row] = []
         size = 0
         for row in rows:
-            if row[error] is not None:
-                if self.mode == "FAILFAST":
-                    raise FormatError(f"{row[error]}; mode=PERMISSIVE reads the rest")
-                if self.mode == "DROPMALFORMED":
-                    continue
+            if not self._is_taken(row):
+                continue
             chunk.append(row)
             for place in large:
                 if row[place] is not None:
@@ -77,16 +76,42 @@ class Columns:
         if chunk:
             yield self._batch(chunk)
 
+    def _is_taken(self, row: Row) -> bool:
+        """Whether a row is handed out: one that is damaged as the mode says."""
+        error = row[SCHEMAS[self.table].get_field_index(ERROR)]
+        if error is not None and self.mode == "FAILFAST":
+            raise FormatError(f"{error}; mode=PERMISSIVE reads the rest")
+        return error is None or self.mode == "PERMISSIVE"
+
     def _batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        full = SCHEMAS[self.table]
-        arrays = []
-        for field in self.schema:
-            place = full.get_field_index(field.name)
-            values = [row[place] for row in rows]
-            if self.is_variant and field.name == ATTRIBUTES:
-                values = [_variant(value) for value in values]
-            arrays.append(pa.array(values, field.type))
+        try:
+            return self._made(rows)
+        except _UNFIT:
+            return self._made([row for row in map(self._fitted, rows) if self._is_taken(row)])
+
+    def _made(self, rows: Sequence[Row]) -> pa.RecordBatch:
+        arrays = [self._array(field, [row[place] for row in rows]) for place, field in self._places()]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _places(self) -> Iterator[tuple[int, pa.Field]]:
+        return ((SCHEMAS[self.table].get_field_index(field.name), field) for field in self.schema)
+
+    def _array(self, field: pa.Field, values: list[Any]) -> pa.Array:
+        if self.is_variant and field.name == ATTRIBUTES:
+            values = [_variant(value) for value in values]
+        return pa.array(values, field.type)
+
+    def _fitted(self, row: Row) -> Row:
+        """A row without the values that its columns cannot hold; it says so."""
+        values = list(row)
+        error = SCHEMAS[self.table].get_field_index(ERROR)
+        for place, field in self._places():
+            try:
+                self._array(field, [row[place]])
+            except _UNFIT:
+                values[place] = None
+                values[error] = values[error] or f"the column '{field.name}' cannot hold {shown(row[place])}"
+        return tuple(values)
 
 
 def _variant(text: str | None) -> dict[str, bytes] | None:
