@@ -14,12 +14,15 @@ from mire.errors import ConfigError, InputError, MireError, OwnershipError
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import spark_schema
 from mire.pipeline.source import commit as source_commit
+from mire.pipeline.source.draft import drafts_of
 from mire.pipeline.source.source import MireSource
 from mire.pipeline.source.writer import Writer
 from mire.plan.source import parse_source_options
 from mire.wire.meta import decode_meta
 
 COLUMNS = "model_type string, model_id string, name string, attributes string, tags map<string,string>"
+
+NESTED = b'{"n":[{"a":{"b":true,"c":null,"d":1.5}}]}'
 
 
 def rows_for(count: int) -> list[tuple[Any, ...]]:
@@ -195,6 +198,19 @@ def test_many_models_are_written_under_the_global_lock(
         (f"{COLUMNS}, version long", {}, InputError, r"'version' is decided by the store .* drop it"),
         (f"{COLUMNS}, lifetme string", {}, InputError, "did you mean 'lifetime'"),
         (COLUMNS.replace("name string", "name int"), {}, InputError, "'name' is int: give string"),
+        (COLUMNS.replace("string,string", "string,int"), {}, InputError, r"'tags' is map<string,int>: give .*cast"),
+        (COLUMNS.replace("string,string", "int,string"), {}, InputError, r"'tags' is map<int,string>: give .*cast"),
+        *(
+            (COLUMNS.replace("attributes string", f"attributes {kind}"), {}, InputError, f"without {odd}, .*to_json")
+            for kind, odd in (
+                ("struct<at:timestamp>", "timestamp"),
+                ("map<string,date>", "date"),
+                ("struct<a:array<struct<b:decimal(3,1)>>>", r"decimal\(3,1\)"),
+                ("map<string,array<binary>>", "binary"),
+                ("map<double,int>", "double"),
+                ("struct<v:variant>", "variant"),
+            )
+        ),
         (COLUMNS, {"namespace": "team"}, InputError, "give the 'repo' that has it"),
         (COLUMNS, {"ownr": "a:b"}, ConfigError, "did you mean 'owner'"),
     ],
@@ -205,6 +221,27 @@ def test_tables_that_cannot_be_written_are_told(
     """A column that is missing, misspelt or of another type is an error before any task runs; so is an option."""
     with pytest.raises(error, match=message):
         MireSource({"path": str(tmp_path), **options}).writer(StructType.fromDDL(schema), overwrite=False)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "policy", "message"),
+    [
+        ([("n", float("nan"))], "3", "the attributes of 'state' are not JSON"),
+        ([("n", float("inf"))], "3", "the attributes of 'state' are not JSON"),
+        ('{"n":NaN}', "3", "the attributes of 'state' are not JSON .*NaN is no number"),
+        ("{}", "²", "garbageCollection '²' is invalid"),
+        ("{}", "9" * 5000, "garbageCollection '9+…? is invalid"),
+    ],
+)
+def test_rows_that_cannot_be_written_are_told(attributes: Any, policy: str, message: str) -> None:
+    """A number that JSON does not have, and a policy that is none, are errors of ours, with the value."""
+    text = pa.string()
+    kind = text if isinstance(attributes, str) else pa.map_(text, pa.float64())
+    names = ("model_type", "model_id", "name", "version_policy")
+    schema = pa.schema([*((name, text) for name in names), ("attributes", kind)])
+    row = dict(zip(schema.names, ("echo", "e", "state", policy, attributes), strict=True))
+    with pytest.raises(InputError, match=message):
+        list(drafts_of([pa.RecordBatch.from_pylist([row], schema)], spark_schema(schema), None))
 
 
 def test_overwriting_is_refused(spark: Any, tmp_path: Path) -> None:
@@ -223,10 +260,12 @@ def test_what_was_read_can_be_written(spark: Any, synced: Callable[..., mire.Sto
         "variant": "parse_json('{\"n\":1}') as attributes",
         "struct": "struct(1 as n) as attributes",
         "map": "map('n', 1) as attributes",
+        "nested": "struct(array(map('a', named_struct('b', true, 'c', null, 'd', 1.5D))) as n) as attributes",
         "bytes": "X'00ff' as content",
     }
+    wanted = {**dict.fromkeys(kinds, b'{"n":1}'), "bytes": b"\x00\xff", "nested": NESTED}
     for name, column in kinds.items():
         save(frame.selectExpr("*", f"'{name}' as name", column, "30 as version_policy"), tmp_path / "remote")
     found = found_in(store)
-    assert {name: found["f", name, 1] for name in kinds} == {**dict.fromkeys(kinds, b'{"n":1}'), "bytes": b"\x00\xff"}
+    assert {name: found["f", name, 1] for name in kinds} == wanted
     assert store.model("echo", "f").get("map").metadata.version_policy == 30

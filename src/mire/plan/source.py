@@ -7,6 +7,7 @@ Keeps: nothing unknown is ignored: a misspelt option is an error with the neares
 
 import difflib
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,7 @@ from mire.wire.partition import JOINT
 TABLES: Final = ("artifacts", "versions", "files", "runs", "outputs")
 EVERY: Final = "*"
 MODES: Final = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
+_COUNT: Final = re.compile(r"[0-9]{1,16}")
 _MOST: Final = 2**31 - 1
 _WHAT: Final = "option of format 'mire'"
 
@@ -189,7 +191,7 @@ def _wish(text: str) -> Wish:
 
 def policy_of(text: str) -> int | str:
     """A version policy from its text: a number, or an age."""
-    policy = int(text) if text.isdigit() else text
+    policy = int(text) if _COUNT.fullmatch(text) else text
     parse_version_policy(policy)
     return policy
 

@@ -11,12 +11,18 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
+    ByteType,
     DataType,
+    DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     MapType,
+    NullType,
+    ShortType,
     StringType,
     StructType,
     VariantType,
@@ -65,6 +71,9 @@ _COLUMNS: Final[dict[str, tuple[type[DataType], ...]]] = {
     "model_name": _TEXT,
     "streaming": (BooleanType,),
 }
+_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+_JSON_LEAVES: Final = (StringType, BooleanType, *_WHOLE, FloatType, DoubleType, NullType)
+"""What JSON has. It has no dates, no decimals, no bytes: how those are to be written only their owner can say."""
 _GIVEN: Final = (
     *("namespace", "version", "is_latest", "id", "data_type", "lifecycle", "renamed_to", "size_bytes", "checksum"),
     *("created_at", "owner_type", "owner_ref", "_error"),
@@ -85,9 +94,8 @@ def check_columns(schema: StructType) -> None:
         check_column(field.name, _COLUMNS, what=what)
         if not isinstance(field.dataType, _COLUMNS[field.name]):
             wanted = " or ".join(each.typeName() for each in _COLUMNS[field.name])
-            raise InputError(
-                f"the column '{field.name}' is {field.dataType.simpleString()}: give {wanted}", kind="bad_column"
-            )
+            raise _bad_column(field.name, field.dataType, wanted)
+        _check_inside(field.name, field.dataType)
     names = schema.fieldNames()
     missing = [name for name in _NEEDED if name not in names]
     if missing or not {"content", "attributes"}.intersection(names):
@@ -96,6 +104,40 @@ def check_columns(schema: StructType) -> None:
             " attributes",
             kind="bad_column",
         )
+
+
+def _check_inside(name: str, kind: DataType) -> None:
+    """Refuse what cannot stand inside the columns that have something inside."""
+    if name == "tags" and isinstance(kind, MapType):
+        is_text = [isinstance(each, StringType) for each in (kind.keyType, kind.valueType)]
+        if not all(is_text):
+            raise _bad_column(name, kind, "map<string,string>, as in df.tags.cast('map<string,string>')")
+    if name == "attributes" and isinstance(kind, (StructType, MapType)):
+        odd = _no_json(kind)
+        if odd is not None:
+            raise _bad_column(
+                name, kind, f"something without {odd.simpleString()}, which JSON has not, or text: to_json(attributes)"
+            )
+
+
+def _no_json(kind: DataType) -> DataType | None:
+    """The first type inside another that JSON does not have."""
+    match kind:
+        case StructType():
+            inside: list[DataType] = [field.dataType for field in kind.fields]
+        case MapType():
+            if not isinstance(kind.keyType, (StringType, *_WHOLE)):
+                return kind.keyType
+            inside = [kind.valueType]
+        case ArrayType():
+            inside = [kind.elementType]
+        case _:
+            return None if isinstance(kind, _JSON_LEAVES) else kind
+    return next((odd for each in inside if (odd := _no_json(each)) is not None), None)
+
+
+def _bad_column(name: str, kind: DataType, wanted: str) -> InputError:
+    return InputError(f"the column '{name}' is {kind.simpleString()}: give {wanted}", kind="bad_column")
 
 
 def drafts_of(batches: Iterable[pa.RecordBatch], schema: StructType, owner: str | None) -> Iterator[pa.RecordBatch]:
@@ -149,13 +191,18 @@ def _content(row: dict[str, Any], *, is_variant: bool) -> tuple[bytes, str]:
             content.encode() if is_text else bytes(content)
         ), "text/plain" if is_text else "application/octet-stream"
     if is_variant:
-        return VariantVal(attributes["value"], attributes["metadata"]).toJson().encode(), JSON
-    if not isinstance(attributes, str):
-        return compact_json(attributes), JSON
+        attributes = VariantVal(attributes["value"], attributes["metadata"]).toJson()
     try:
-        json.loads(attributes)
+        if not isinstance(attributes, str):
+            return compact_json(attributes), JSON
+        json.loads(attributes, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"the attributes of {shown(row['name'])} are not JSON ({error}): {shown(attributes)}", kind="not_json"
         ) from None
     return attributes.encode(), JSON
+
+
+def _no_number(text: str) -> None:
+    """Python takes these for numbers; JSON does not."""
+    raise ValueError(f"{text} is no number")
