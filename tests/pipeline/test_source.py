@@ -1,5 +1,6 @@
 """The data source `mire`, read in batches: tables, options, damage, request counts."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pyspark.testing import assertDataFrameEqual
 import mire
 from mire.errors import ConfigError, FormatError, InputError, RemoteError
 from mire.pipeline.foreign import spark_errors
+from mire.pipeline.frames import ARTIFACTS, spark_schema
 from mire.pipeline.source.source import MireSource
 
 MODELS = ("vpc-1", "vpc-2")
@@ -173,6 +175,61 @@ def test_wrong_options_are_told(options: dict[str, str], error: type[Exception],
     """A wrong option is an error with its value, what is wanted and the nearest name; so is a missing store."""
     with pytest.raises(error, match=message):
         MireSource(options).reader(MireSource(options).schema()).partitions()
+
+
+@pytest.mark.parametrize(
+    ("use", "options", "message"),
+    [
+        *(
+            ("read", {"table": table, name: value}, f"'{name}' means nothing for the table '{table}', .* leave it out")
+            for name, value in (
+                ("models", "a/b"),
+                ("latestOnly", "true"),
+                ("attributes", "variant"),
+                ("content", "true"),
+            )
+            for table in ("files", "runs", "outputs", "versions")
+            if (table, name) not in {("versions", "models"), ("versions", "latestOnly")}
+        ),
+        *(
+            ("read", {name: value}, f"'{name}' is for a {use}, not for a read: leave it out")
+            for name, value, use in (
+                ("stateLocation", "/s", "stream"),
+                ("startingFrom", "latest", "stream"),
+                ("maxVersionsPerTrigger", "1", "stream"),
+                ("maxFilesPerTrigger", "1", "stream"),
+                ("owner", "manual:x", "write"),
+            )
+        ),
+        ("read", {"txnAppId": "a", "txnVersion": "1"}, "'txnAppId' is for a write, not for a read"),
+        ("stream", {"stateLocation": "/s", "pushdown": "true"}, "'pushdown' is for a read, not for a stream"),
+        ("stream", {"stateLocation": "/s", "owner": "manual:x"}, "'owner' is for a write, not for a stream"),
+        (
+            "stream",
+            {"stateLocation": "/s", "maxVersionsPerTrigger": "5", "maxFilesPerTrigger": "7"},
+            "are the same: give one of them",
+        ),
+        ("write", {"table": "runs"}, "'table' is for a read or stream, not for a write"),
+        ("write", {"models": "a/b"}, "'models' is for a read or stream, not for a write"),
+        ("write", {"mode": "FAILFAST"}, "'mode' is for a read or stream, not for a write"),
+        *(
+            ("read", {name: text}, f"'{name}' is '{re.escape(text)}', with nothing in it: name some, or leave it out")
+            for name in ("models", "namespaces")
+            for text in ("", " , ", "[]")
+        ),
+        ("read", {"namespace": "red,blue"}, "namespace 'red,blue' is not a slug"),
+    ],
+)
+def test_options_that_would_make_no_difference_are_told(use: str, options: dict[str, str], message: str) -> None:
+    """An option that means nothing for what is asked is an error, not silence; so is a list with nothing in it."""
+    source = MireSource({"path": "/nowhere", **options})
+    ask = {
+        "read": source.reader,
+        "stream": source.streamReader,
+        "write": lambda schema: source.writer(schema, overwrite=False),
+    }
+    with pytest.raises(InputError, match=message):
+        ask[use](spark_schema(ARTIFACTS))
 
 
 def test_errors_of_the_driver_arrive_as_what_they_are(spark: Any) -> None:

@@ -2,7 +2,8 @@
 
 Owns: the names and shapes of the options, which of them go together, and which models and names are wanted.
 Must not know: Spark, stores.
-Keeps: nothing unknown is ignored: a misspelt option is an error with the nearest name, never a silent default.
+Keeps: nothing is ignored: a misspelt option is an error with the nearest name, and so is one that means nothing for
+what is asked, or a list with nothing in it; never a silent default.
 """
 
 import difflib
@@ -10,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from mire.errors import ConfigError, InputError, shown
 from mire.model.backend import Choice, Flag, Number, Option, Schema, Text
@@ -24,6 +25,22 @@ from mire.wire.partition import JOINT
 TABLES: Final = ("artifacts", "versions", "files", "runs", "outputs")
 EVERY: Final = "*"
 MODES: Final = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
+Use = Literal["read", "stream", "write"]
+_READING: Final = ("read", "stream")
+_USES: Final[Mapping[str, tuple[Use, ...]]] = {
+    **dict.fromkeys(("table", "models", "latestOnly", "attributes", "content", "mode", "partitions"), _READING),
+    "pushdown": ("read",),
+    **dict.fromkeys(("stateLocation", "startingFrom", "maxVersionsPerTrigger", "maxFilesPerTrigger"), ("stream",)),
+    **dict.fromkeys(("owner", "txnAppId", "txnVersion"), ("write",)),
+}
+"""What options are for, those that are not for everything."""
+_OF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "models": ("artifacts", "versions"),
+    "latestOnly": ("artifacts", "versions"),
+    "attributes": ("artifacts",),
+    "content": ("artifacts",),
+}
+"""The tables for which options mean something, those that do not for all."""
 _COUNT: Final = re.compile(r"[0-9]{1,16}")
 _MOST: Final = 2**31 - 1
 _WHAT: Final = "option of format 'mire'"
@@ -116,8 +133,8 @@ class SourceOptions:
     txn: Txn | None
 
 
-def parse_source_options(given: Mapping[str, str]) -> SourceOptions:
-    """Options as Spark hands them over: all text, their names in lower case."""
+def parse_source_options(given: Mapping[str, str], use: Use | None = None) -> SourceOptions:
+    """Options as Spark hands them over: all text, their names in lower case; `use` is what for, once that is known."""
     names = {option.name.lower(): option for option in SCHEMA.options}
     config: dict[str, Any] = {}
     for name, value in given.items():
@@ -125,11 +142,13 @@ def parse_source_options(given: Mapping[str, str]) -> SourceOptions:
         words = {word.lower(): word for word in option.shape.words} if isinstance(option.shape, Choice) else {}
         config[option.name] = words.get(value.lower(), value) if words else _text(value, option)
     checked = check_config(config, SCHEMA, repo_dir="", environ={}, what=_WHAT)
+    _check_meant(config, checked["table"], use)
     if (checked["path"] is None) == (checked["repo"] is None):
         raise ConfigError(f"{_WHAT}: give 'path' (a store) or 'repo' (a repository whose settings name it), not both")
     if checked["namespace"] is not None and checked["namespaces"] is not None:
         raise ConfigError(f"{_WHAT}: give 'namespace' or 'namespaces', not both")
-    spaces = _items("namespaces", checked["namespaces"] or checked["namespace"])
+    one = checked["namespace"]
+    spaces = _items("namespaces", checked["namespaces"]) if one is None else [one]
     is_every = spaces == [EVERY]
     if EVERY in spaces and not is_every:
         raise ConfigError(f"{_WHAT}: '{EVERY}' is every namespace, so it stands alone: {shown(', '.join(spaces))}")
@@ -154,6 +173,19 @@ def parse_source_options(given: Mapping[str, str]) -> SourceOptions:
     )
 
 
+def _check_meant(config: Collection[str], table: str, use: Use | None) -> None:
+    """Refuse what would make no difference: whoever gave it expects one."""
+    for name in config:
+        uses, tables = _USES.get(name), _OF_TABLES.get(name)
+        if use is not None and uses is not None and use not in uses:
+            raise ConfigError(f"{_WHAT}: '{name}' is for a {' or '.join(uses)}, not for a {use}: leave it out")
+        if tables is not None and table not in tables:
+            few = " and ".join(tables)
+            raise ConfigError(f"{_WHAT}: '{name}' means nothing for the table '{table}', only for {few}: leave it out")
+    if {"maxVersionsPerTrigger", "maxFilesPerTrigger"} <= set(config):
+        raise ConfigError(f"{_WHAT}: 'maxVersionsPerTrigger' and 'maxFilesPerTrigger' are the same: give one of them")
+
+
 def _txn(app: str | None, version: int | None) -> Txn | None:
     if (app is None) != (version is None):
         raise ConfigError(f"{_WHAT}: 'txnAppId' and 'txnVersion' go together: a name, and a number that grows")
@@ -169,12 +201,17 @@ def _text(value: str, option: Option) -> object:
 
 def _items(name: str, text: str | None) -> list[str]:
     """The items of a list: JSON, or with commas between them."""
-    if text is None or not text.lstrip().startswith("["):
-        return [item.strip() for item in (text or "").split(",") if item.strip()]
-    try:
-        items = json.loads(text)
-    except ValueError:
-        items = None
+    if text is None:
+        return []
+    items: Any = [item.strip() for item in text.split(",") if item.strip()]
+    if text.lstrip().startswith("["):
+        try:
+            items = json.loads(text)
+        except ValueError:
+            items = None
+    if items == []:
+        # A program that worked out a list, and found nothing, does not mean everything.
+        raise ConfigError(f"{_WHAT}: '{name}' is {shown(text)}, with nothing in it: name some, or leave it out")
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise ConfigError(f'{_WHAT}: \'{name}\' is {shown(text)}, no JSON list of texts: write ["one", "two"]')
     return items

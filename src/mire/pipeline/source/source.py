@@ -12,7 +12,7 @@ from mire.pipeline.source.reader import PushdownReader, Reader
 from mire.pipeline.source.stream import StreamReader
 from mire.pipeline.source.table import schema_of
 from mire.pipeline.source.writer import Writer
-from mire.plan.source import SourceOptions, parse_source_options
+from mire.plan.source import SourceOptions, Use, parse_source_options
 
 NAME = "mire"
 
@@ -31,16 +31,16 @@ class MireSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a whole table; one that takes filters only when that was asked for."""
-        options = self._asked()
+        options = self._asked("read")
         return PushdownReader(options, schema) if options.has_pushdown else Reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A reader of what is new."""
-        return StreamReader(self._asked(), schema)
+        return StreamReader(self._asked("stream"), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         """A writer of versions."""
-        return Writer(self._asked(), schema, overwrite=overwrite)
+        return Writer(self._asked("write"), schema, overwrite=overwrite)
 
-    def _asked(self) -> SourceOptions:
-        return parse_source_options(dict(self.options))
+    def _asked(self, use: Use | None = None) -> SourceOptions:
+        return parse_source_options(dict(self.options), use)
