@@ -1,9 +1,8 @@
 """How a read of the data source is cut into pieces and parts, without a session."""
 
 import json
-import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,28 +12,101 @@ import pytest
 import mire
 from mire.errors import FormatError
 from mire.model.index import Meta
+from mire.model.names import Namespace
 from mire.pipeline.source import piece
-from mire.pipeline.source.piece import plan_tasks
+from mire.pipeline.source.piece import Piece, plan_names, plan_tasks
 from mire.pipeline.source.reader import Reader
 from mire.pipeline.source.table import schema_of
 from mire.pipeline.store import StoreSpec
 from mire.plan.source import parse_source_options
+from mire.testing.s3server import S3Server
 from mire.wire.meta import encode_meta
+from sparks import ACCESS
+
+
+@pytest.fixture
+def s3_server() -> Iterator[S3Server]:
+    """Our S3 server, fresh, with a bucket whose name addresses accept."""
+    with S3Server(buckets=["bucket"]) as server:
+        yield server
 
 
 def test_a_directory_is_read_in_few_large_pieces(tmp_path: Path) -> None:
-    """Every shard is in one piece and in one part of it; pieces hold about a thousand, parts a quarter of that."""
+    """Every shard is in one piece and in one part of it; pieces hold up to a thousand, parts a quarter of that."""
     shards = tuple(f"data--aws--ec2--vpc--{number:05}" for number in range(20_000))
     (tmp_path / "_index").mkdir()
     (tmp_path / "_index" / "_meta.json").write_bytes(encode_meta(Meta(version=2, partitions=shards, commit_seq=1)))
     spec = StoreSpec(type="filesystem", settings=str(tmp_path))
     pieces = plan_tasks([spec], table="artifacts", wishes=(), tasks_max=None)
     assert tuple(chain.from_iterable(each.shards for each in pieces)) == shards
-    assert len(pieces) == max(20, 4 * (os.cpu_count() or 1))
+    assert len(pieces) == 32
     for each in pieces:
         parts = list(each.parts())
         assert tuple(chain.from_iterable(part.shards for part in parts)) == each.shards
         assert max(len(part.shards) for part in parts) <= 256
+
+
+def pieces_of(root: Path, **options: str) -> list[Piece]:
+    """The tasks of a read."""
+    chosen = parse_source_options({"path": str(root), **options})
+    return [each for each in Reader(chosen, schema_of(chosen)).partitions() if isinstance(each, Piece)]
+
+
+def test_as_many_tasks_as_there_is_to_read(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a network some shards make a task, whatever machine plans; `partitions` says how many there are."""
+    for name, value in ACCESS.items():
+        monkeypatch.setenv(name, value)
+    shards = tuple(f"data--aws--ec2--vpc--{number:05}" for number in range(20_000))
+    s3_server.put("bucket", "_index/_meta.json", encode_meta(Meta(version=2, partitions=shards, commit_seq=1)))
+    address = f"s3://bucket?region=eu-central-1&forcePathStyle=true&endpoint={s3_server.url}"
+    for asked, count in (({}, 313), ({"partitions": "7"}, 7)):
+        chosen = parse_source_options({"path": address, **asked})
+        pieces = [each for each in Reader(chosen, schema_of(chosen)).partitions() if isinstance(each, Piece)]
+        assert len(pieces) == count
+        assert tuple(chain.from_iterable(part.shards for each in pieces for part in each.parts())) == shards
+
+
+@pytest.mark.parametrize("index", ["dual", "sharded"])
+def test_namespaces_share_the_tasks(synced: Callable[..., mire.Store], tmp_path: Path, index: str) -> None:
+    """`partitions` is for all namespaces together; small ones are read by one task, and every row is there once."""
+    for space in ("red", "blue", "green"):
+        store = synced(space, namespace=space, index=index)
+        for number in range(5):
+            store.model("aws/ec2/vpc", f"v-{number}").put("state", {"n": number})
+    remote = tmp_path / "remote"
+    wanted = {(space, f"v-{number}") for space in ("red", "blue", "green") for number in range(5)}
+    for asked in (1, 2, 5, 100):
+        assert len(pieces_of(remote, namespaces="*", partitions=str(asked))) == min(asked, 3 * 6)
+        rows = rows_of(remote, namespaces="*", partitions=str(asked))
+        assert len(rows) == len(wanted)
+        assert {(row["namespace"], row["model_id"]) for row in rows} == wanted
+    for form in ("files", "versions"):
+        assert rows_of(remote, namespaces="*", table=form, partitions="2") == rows_of(
+            remote, namespaces="*", table=form
+        )
+
+
+def test_a_plain_directory_is_cut_into_as_many_tasks(store: mire.Store) -> None:
+    """Of a directory without an index, too, there are no more tasks than were asked for, and all of it is read."""
+    for number in range(5):
+        store.model("aws/ec2/vpc", f"v-{number}").put("state", {"n": number})
+    base = Path(store.datastore.base)
+    for asked in (1, 3, 100):
+        assert len(pieces_of(base, partitions=str(asked))) <= asked
+        assert len(rows_of(base, partitions=str(asked))) == 5
+
+
+def test_names_of_a_stream_share_the_tasks() -> None:
+    """What came in several namespaces is read by as many tasks as were asked for, each name once."""
+    specs = [StoreSpec(type="filesystem", settings="/s", namespace=Namespace(space)) for space in ("red", "blue")]
+    names = [(f"data/echo/{number}/n", 1, (1,)) for number in range(10)]
+    for asked in (None, 1, 3, 7):
+        pieces = plan_names([(spec, names) for spec in specs], tasks_max=asked)
+        assert len(pieces) == (asked or 20)
+        parts = [part for piece in pieces for part in piece.parts()]
+        assert [(part.spec, name) for part in parts for name in part.names] == [
+            (spec, name) for spec in specs for name in names
+        ]
 
 
 def rows_of(root: Path, **options: str) -> list[Any]:
@@ -98,7 +170,7 @@ def test_parts_make_the_rows_of_the_piece(
     tables = ("artifacts", "versions", "files")
     whole = [rows_of(tmp_path / "remote", table=table) for table in tables]
     assert [len(rows) for rows in whole] == [7, 7, 7 * 2 + 3]
-    monkeypatch.setattr(piece, "_SHARDS_A_PIECE", 1)
+    monkeypatch.setattr(piece, "_SHARDS_A_PART", 1)
     assert [rows_of(tmp_path / "remote", table=table, partitions="1") for table in tables] == whole
 
 

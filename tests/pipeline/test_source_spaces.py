@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import StructType
 
 import mire
 from mire.errors import ConfigError, InputError, NotFoundError
+from mire.pipeline.frames import spark_schema
 from mire.pipeline.source.source import MireSource
 from mire.pipeline.source.stream import StreamReader
 from mire.pipeline.source.table import schema_of
@@ -140,6 +141,6 @@ def test_a_stream_of_a_plain_namespace_is_told(tmp_path: Path) -> None:
 def test_a_write_to_every_namespace_is_refused(tmp_path: Path) -> None:
     """A write goes to one."""
     source = MireSource({"path": str(tmp_path), "namespaces": "*"})
-    schema = "model_type string, model_id string, name string, content string"
+    columns = pa.schema([(name, pa.string()) for name in ("model_type", "model_id", "name", "content")])
     with pytest.raises(InputError, match=r"not to \*: give the 'repo' that has it"):
-        source.writer(StructType.fromDDL(schema), overwrite=False)
+        source.writer(spark_schema(columns), overwrite=False)

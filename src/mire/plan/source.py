@@ -67,7 +67,11 @@ SCHEMA: Final = Schema(
         Option(name="content", meaning="whether to read the content of versions", shape=Flag(), default=False),
         Option(name="mode", meaning="what becomes of damage", shape=Choice(words=MODES), default=MODES[0]),
         Option(name="pushdown", meaning="let Spark hand filters down", shape=Flag(), default=False),
-        Option(name="partitions", meaning="tasks to read with, at most", shape=Number(least=1, most=100_000)),
+        Option(
+            name="partitions",
+            meaning="tasks to read with, at most, all namespaces together",
+            shape=Number(least=1, most=100_000),
+        ),
         Option(name="stateLocation", meaning="where a stream keeps what it has read: it lives with the checkpoint"),
         Option(
             name="startingFrom",

@@ -7,14 +7,13 @@ most, however large it is, and a third one beside a monolith that has no list; a
 not there, is none without rows.
 """
 
-import itertools
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from pyspark.sql.datasource import InputPartition
 
+from mire.edge import pool
 from mire.edge.remote import Remote
 from mire.errors import FormatError, NotFoundError
 from mire.flow.place import META, MONOLITH, SHARDS, Same, fetch
@@ -28,12 +27,18 @@ from mire.plan.source import Wish, plan_shards
 from mire.wire.meta import decode_meta
 from mire.wire.partition import JOINT
 
-_SHARDS_A_PIECE: Final = 256
-"""Of a store that is asked over a network: it mostly waits, and every task waits for itself."""
-_SHARDS_OF_FILES: Final = 1024
+_TASKS: Final = 32
+"""Tasks of a read at least, if there is that much to read. How many cores will read is not known where it is planned,
+and those of the planning machine tell nothing about them."""
+_ITEMS_A_PIECE: Final = 64
+"""Shards, or namespaces with one file each, of a store that is asked over a network: a task mostly waits, and each
+waits for itself."""
+_ITEMS_OF_FILES: Final = 1024
 """Of a directory. A task costs some ten milliseconds, with what Spark's worker cleans up behind it; a shard of a model
 with all its files well below one: fewer, larger pieces pay."""
-_TASKS_A_CORE: Final = 4
+_SHARDS_A_PART: Final = 256
+"""What fits into memory easily."""
+_SPACES_AT_ONCE: Final = 16
 _MONOLITH_A_PIECE: Final = 8 << 20
 _MONOLITH_PIECES: Final = 16
 """Every piece of a monolith is read from all of it: no more of them than pay."""
@@ -54,32 +59,78 @@ class Piece(InputPartition):
     prefixes: tuple[tuple[str, bool], ...] = ()
     names: tuple[tuple[Any, ...], ...] = ()
     """Of a stream: directory, latest version and those to read; or None, a partition and what is wrong with it."""
+    more: "tuple[Piece, ...]" = ()
+    """What the same task reads of other namespaces."""
 
     def parts(self) -> "Iterator[Piece]":
         """The piece in parts that are read one after the other, none with more than fits into memory easily."""
-        if len(self.shards) <= _SHARDS_A_PIECE:
-            yield self
-            return
-        for start in range(0, len(self.shards), _SHARDS_A_PIECE):
-            yield replace(self, shards=self.shards[start : start + _SHARDS_A_PIECE])
+        own = replace(self, more=())
+        if len(self.shards) <= _SHARDS_A_PART:
+            yield own
+        else:
+            for start in range(0, len(self.shards), _SHARDS_A_PART):
+                yield replace(own, shards=self.shards[start : start + _SHARDS_A_PART])
+        for other in self.more:
+            yield from other.parts()
+
+    @property
+    def count(self) -> int:
+        """How many items there are that can be read apart."""
+        return len(self.shards or self.prefixes or self.names) or 1
+
+    def between(self, start: int, end: int) -> "Piece":
+        """Some of the items."""
+        match self.form:
+            case "shards":
+                shards = self.shards[start:end]
+                return replace(self, shards=shards, tags=_near(shards, self.tags))
+            case "directory":
+                return replace(self, prefixes=self.prefixes[start:end])
+            case "names":
+                return replace(self, names=self.names[start:end])
+            case _:
+                return self
 
 
 def plan_tasks(
     specs: Sequence[StoreSpec], *, table: str, wishes: Collection[Wish], tasks_max: int | None
 ) -> list[Piece]:
-    """The pieces of all namespaces."""
-    pieces: list[Piece] = []
-    for spec in specs:
-        pieces += _of_store(spec, open_checked(spec), table, wishes, tasks_max)
-    return pieces
+    """The pieces of all namespaces, no more of them than so many."""
+    each_max = -(-(tasks_max or _TASKS) // max(1, len(specs)))
+
+    def one(place: int) -> list[Piece]:
+        return _of_store(specs[place], open_checked(specs[place]), table, wishes, each_max)
+
+    found = dict(pool.run(one, range(len(specs)), at_once=_SPACES_AT_ONCE))
+    return _cut([piece for place in range(len(specs)) for piece in found[place]], tasks_max)
 
 
-def _of_store(
-    spec: StoreSpec, remote: Remote, table: str, wishes: Collection[Wish], tasks_max: int | None
-) -> list[Piece]:
+def _cut(pieces: Sequence[Piece], tasks_max: int | None) -> list[Piece]:
+    """The same items in as many pieces as there shall be tasks; small ones of several namespaces are one task's."""
+    total = sum(piece.count for piece in pieces)
+    most = _ITEMS_OF_FILES if all(piece.spec.is_directory for piece in pieces) else _ITEMS_A_PIECE
+    wanted = min(tasks_max or max(_TASKS, -(-total // most)), total) or 1
+    cuts = [total * number // wanted for number in range(wanted + 1)]
+    tasks: list[list[Piece]] = [[] for _ in range(wanted)]
+    begin = task = 0
+    for piece in pieces:
+        end, start = begin + piece.count, begin
+        while start < end:
+            if cuts[task + 1] <= start:
+                task += 1
+                continue
+            stop = min(end, cuts[task + 1])
+            tasks[task].append(piece.between(start - begin, stop - begin))
+            start = stop
+        begin = end
+    return [replace(several[0], more=tuple(several[1:])) for several in tasks if several]
+
+
+def _of_store(spec: StoreSpec, remote: Remote, table: str, wishes: Collection[Wish], tasks_max: int) -> list[Piece]:
+    """All of one namespace, to be cut: a share of a monolith, which cannot be, for each task it may have."""
     meta = fetch_list(remote)
     if meta is not None and meta.version == 2:  # noqa: PLR2004 - the generation
-        return _of_shards(spec, plan_shards(meta.partitions, table=table, wishes=wishes), {}, tasks_max)
+        return _of_shards(spec, plan_shards(meta.partitions, table=table, wishes=wishes), {})
     try:
         monolith = remote.head(MONOLITH)
     except NotFoundError:
@@ -92,8 +143,8 @@ def _of_store(
         check_understood(look_at_index(remote))
     proof = None if meta is None else meta.proof
     if proof is not None and proof.monolith == monolith.fingerprint:
-        return _of_shards(spec, plan_shards(proof.shards, table=table, wishes=wishes), proof.shards, tasks_max)
-    count = min(_MONOLITH_PIECES, tasks_max or _MONOLITH_PIECES, 1 + monolith.size_bytes // _MONOLITH_A_PIECE)
+        return _of_shards(spec, plan_shards(proof.shards, table=table, wishes=wishes), proof.shards)
+    count = min(_MONOLITH_PIECES, tasks_max, 1 + monolith.size_bytes // _MONOLITH_A_PIECE)
     return [Piece(spec=spec, form="monolith", share=(number, count)) for number in range(count)]
 
 
@@ -108,19 +159,9 @@ def fetch_list(remote: Remote) -> Meta | None:
         raise FormatError(f"{error.message}; 'mire index rebuild' makes a new one from what is stored") from None
 
 
-def _tasks() -> int:
-    return _TASKS_A_CORE * (os.cpu_count() or 1)
-
-
-def _of_shards(spec: StoreSpec, shards: Collection[str], tags: Mapping[str, str], tasks_max: int | None) -> list[Piece]:
+def _of_shards(spec: StoreSpec, shards: Collection[str], tags: Mapping[str, str]) -> list[Piece]:
     # In order, neighbours are of one type: they share the shards that list its markers.
-    names = sorted(shards)
-    most = _SHARDS_OF_FILES if spec.is_directory else _SHARDS_A_PIECE
-    wanted = min(tasks_max or max(_tasks(), -(-len(names) // most)), len(names)) or 1
-    return [
-        Piece(spec=spec, form="shards", shards=tuple(group), tags=_near(group, tags))
-        for group in _groups(names, wanted)
-    ]
+    return [Piece(spec=spec, form="shards", shards=tuple(sorted(shards)), tags=dict(tags))] if shards else []
 
 
 def _near(group: Sequence[str], tags: Mapping[str, str]) -> dict[str, str]:
@@ -133,19 +174,11 @@ def _near(group: Sequence[str], tags: Mapping[str, str]) -> dict[str, str]:
     return {name: tags[name] for name in wanted if name in tags}
 
 
-def _of_directory(spec: StoreSpec, remote: Remote, tasks_max: int | None) -> list[Piece]:
-    wanted = tasks_max or _tasks()
-    pieces = plan_pieces(remote, wanted=wanted, is_solo=not spec.namespace)
-    return [Piece(spec=spec, form="directory", prefixes=tuple(group)) for group in _groups(pieces, wanted)]
+def _of_directory(spec: StoreSpec, remote: Remote, tasks_max: int) -> list[Piece]:
+    prefixes = plan_pieces(remote, wanted=tasks_max, is_solo=not spec.namespace)
+    return [Piece(spec=spec, form="directory", prefixes=tuple(prefixes))]
 
 
-def _groups(items: Sequence[Any], count: int) -> list[Sequence[Any]]:
-    """The items in so many groups of neighbours, of about the same length; none is empty."""
-    ends = [len(items) * number // count for number in range(count + 1)]
-    return [items[start:end] for start, end in itertools.pairwise(ends) if end > start]
-
-
-def plan_names(spec: StoreSpec, names: Sequence[tuple[Any, ...]], *, tasks_max: int | None) -> list[Piece]:
-    """The pieces of names that are known already."""
-    wanted = tasks_max or _tasks()
-    return [Piece(spec=spec, form="names", names=tuple(group)) for group in _groups(names, wanted)]
+def plan_names(spaces: Iterable[tuple[StoreSpec, Sequence[tuple[Any, ...]]]], *, tasks_max: int | None) -> list[Piece]:
+    """The pieces of names that are known already, of all namespaces."""
+    return _cut([Piece(spec=spec, form="names", names=tuple(names)) for spec, names in spaces], tasks_max)

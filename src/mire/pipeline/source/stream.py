@@ -126,9 +126,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for space, directory, latest, numbers in batch.items:
                 names.setdefault(space, []).append((directory, latest, tuple(numbers)))
             damage += batch.damage
-        pieces: list[InputPartition] = []
-        for space, found in names.items():
-            pieces += plan_names(store.within(Namespace(space)), found, tasks_max=self._options.partitions)
+        spaces = [(store.within(Namespace(space)), found) for space, found in names.items()]
+        pieces: list[InputPartition] = list(plan_names(spaces, tasks_max=self._options.partitions))
         return [*pieces, Told(damage=tuple(damage))] if damage else pieces
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
