@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -10,18 +11,24 @@ from typing import Any
 import pytest
 
 import mire
+from mire.edge.state import close_states
 from mire.errors import FormatError
 from mire.model.index import Meta
 from mire.model.names import Namespace
 from mire.pipeline.source import piece
 from mire.pipeline.source.piece import Piece, plan_names, plan_tasks
-from mire.pipeline.source.reader import Reader
-from mire.pipeline.source.table import schema_of
+from mire.pipeline.source.reader import Reader, request_of
+from mire.pipeline.source.rows import rows_of as task_rows
+from mire.pipeline.source.table import columns_of, schema_of
 from mire.pipeline.store import StoreSpec
 from mire.plan.source import parse_source_options
+from mire.testing.faults import Run
 from mire.testing.s3server import S3Server
 from mire.wire.meta import encode_meta
 from sparks import ACCESS
+
+HANG_S = 20
+"""Nothing takes this long; it only turns a hang into a failure."""
 
 
 @pytest.fixture
@@ -107,6 +114,51 @@ def test_names_of_a_stream_share_the_tasks() -> None:
         assert [(part.spec, name) for part in parts for name in part.names] == [
             (spec, name) for spec in specs for name in names
         ]
+
+
+def test_versions_of_a_name_are_read_at_once(s3_server: S3Server, bucket_repo: Callable[..., Path]) -> None:
+    """While one version of a name is waited for the others are read; few are in memory before they are taken."""
+    count = 60
+    repo = bucket_repo(s3_server.url, "bucket")
+    with mire.open(repo) as store:
+        model = store.model("echo", "e")
+        with model.hold():
+            for number in range(count):
+                model.put("note", f"{number}")
+        base = store.datastore.base
+    close_states(base)
+    came, waited = threading.Event(), list[bool]()
+    place = "data/echo/e/note"
+    s3_server.inject(
+        Run(lambda: waited.append(came.wait(HANG_S))), operation="GetObject", key=f"{place}/1/metadata.yaml", times=1
+    )
+    s3_server.inject(Run(came.set), operation="GetObject", key=f"{place}/16/metadata.yaml", times=1)
+    s3_server.reset()
+    chosen = parse_source_options({"repo": str(repo), "content": "true", "partitions": "1"})
+    reader = Reader(chosen, schema_of(chosen))
+    (piece,) = [each for each in reader.partitions() if isinstance(each, Piece)]
+    rows = task_rows(piece, request_of(chosen, columns_of(chosen, schema_of(chosen))))
+    found = [next(rows)]
+    asked = {entry.key for entry in s3_server.log() if entry.key.endswith("/raw")}
+    assert len(asked) < count
+    found += rows
+    assert waited == [True]
+    assert sorted(row[4] for row in found) == list(range(1, count + 1))
+
+
+def test_a_directory_is_read_version_by_version(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """A row is there before the next version is read, however many versions its name has."""
+    model = synced().model("echo", "e")
+    with model.hold():
+        for number in range(3):
+            model.put("note", f"{number}")
+    chosen = parse_source_options({"path": str(tmp_path / "remote"), "content": "true"})
+    columns = columns_of(chosen, schema_of(chosen))
+    pieces = [each for each in Reader(chosen, schema_of(chosen)).partitions() if isinstance(each, Piece)]
+    rows = chain.from_iterable(task_rows(piece, request_of(chosen, columns)) for piece in pieces)
+    assert next(rows)[-1] is None
+    (tmp_path / "remote/data/echo/e/note/3/raw").unlink()
+    assert [row[-1] is None for row in rows] == [True, False]
 
 
 def rows_of(root: Path, **options: str) -> list[Any]:

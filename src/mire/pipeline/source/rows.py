@@ -2,13 +2,14 @@
 
 Owns: what the entries of a piece become, by table.
 Must not know: which columns are handed out, what becomes of damaged rows.
-Keeps: what cannot be read or understood is a row with `_error`; a store that fails is an error, never fewer rows.
+Keeps: what cannot be read or understood is a row with `_error`; a store that fails is an error, never fewer rows. In
+memory are the versions that are being read, never all of a name.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mire.edge.remote import Remote
 from mire.errors import FormatError, InputError, NotFoundError, shown
@@ -17,7 +18,7 @@ from mire.model.index import Damaged, Entry
 from mire.model.names import ModelId, ModelType, Namespace
 from mire.model.row import NameKey
 from mire.pipeline.frames import ARTIFACTS, FILES, OUTPUTS, RUNS, VERSIONS
-from mire.pipeline.source.names import VERSION_END, NameSeen, names_of, published
+from mire.pipeline.source.names import VERSION_END, NameSeen, Published, names_of, published
 from mire.pipeline.source.piece import Piece
 from mire.pipeline.source.share import Share, each
 from mire.pipeline.source.table import Row
@@ -108,32 +109,37 @@ def _head(key: NameKey) -> tuple[str, ...]:
 def _artifacts(share: Share, namespace: Namespace, request: Request) -> Iterator[Row]:
     is_listed = share.piece.form != "directory"
 
-    def one(name: NameSeen) -> list[Row]:
+    def resolved(name: NameSeen) -> Published | FormatError:
         try:
-            seen = published(
+            return published(
                 share.remote, share.find, name, is_latest_only=request.wanted.latest_only, is_listed=is_listed
             )
         except FormatError as error:
-            return [failed_row(name.key, None, error.message, is_latest=None)]
-        return _read(share.remote, name.key, name.directory, seen.numbers, seen.latest, request.wanted)
+            return error
 
-    for _, rows in each(share.piece, one, _seen(share, namespace, request), at_once=AT_ONCE):
-        yield from rows
+    def found() -> Iterator[_Version | Row]:
+        for name, seen in each(share.piece, resolved, _seen(share, namespace, request), at_once=AT_ONCE):
+            if isinstance(seen, FormatError):
+                yield failed_row(name.key, None, seen.message, is_latest=None)
+            else:
+                yield from _several(name.key, name.directory, seen.numbers, seen.latest)
+
+    return _read(share.piece, share.remote, found(), request.wanted)
 
 
 def _of_names(piece: Piece, request: Request) -> Iterator[Row]:
     """The rows of versions that a stream found; their names were chosen by the driver."""
     remote, namespace = open_spec(piece.spec), piece.spec.namespace
 
-    def one(item: tuple[Any, ...]) -> list[Row]:
-        directory, latest, numbers = item
-        if directory is None:
-            blank = (None,) * (len(ARTIFACTS) - 2)
-            return [(namespace, *blank, f"the shard {shown(latest)} of the index is skipped: {numbers}")]
-        return _read(remote, _key(namespace, directory), directory, tuple(numbers), latest, request.wanted)
+    def found() -> Iterator[_Version | Row]:
+        for directory, latest, numbers in piece.names:
+            if directory is None:
+                blank = (None,) * (len(ARTIFACTS) - 2)
+                yield (namespace, *blank, f"the shard {shown(latest)} of the index is skipped: {numbers}")
+            else:
+                yield from _several(_key(namespace, directory), directory, numbers, latest)
 
-    for _, rows in each(piece, one, piece.names, at_once=AT_ONCE):
-        yield from rows
+    return _read(piece, remote, found(), request.wanted)
 
 
 def _key(namespace: Namespace, directory: str) -> NameKey:
@@ -142,13 +148,29 @@ def _key(namespace: Namespace, directory: str) -> NameKey:
     return NameKey(namespace=namespace, model=model, name=name)
 
 
-def _read(
-    remote: Remote, key: NameKey, directory: str, numbers: tuple[int, ...], latest: int | None, wanted: Wanted
-) -> list[Row]:
-    return [
-        read_version(remote, key, f"{directory}/{number}", number, wanted, is_latest=number == latest)
-        for number in numbers
-    ]
+class _Version(NamedTuple):
+    """A version that is to be read."""
+
+    key: NameKey
+    directory: str
+    number: int
+    is_latest: bool
+
+
+def _several(key: NameKey, directory: str, numbers: Iterable[int], latest: int | None) -> Iterator[_Version]:
+    return (_Version(key, directory, number, number == latest) for number in numbers)
+
+
+def _read(piece: Piece, remote: Remote, found: Iterable[_Version | Row], wanted: Wanted) -> Iterator[Row]:
+    """The rows of versions, each read for itself: a name can have thousands, with content of any size."""
+
+    def one(item: _Version | Row) -> Row:
+        if not isinstance(item, _Version):
+            return item
+        place = f"{item.directory}/{item.number}"
+        return read_version(remote, item.key, place, item.number, wanted, is_latest=item.is_latest)
+
+    return (row for _, row in each(piece, one, found, at_once=AT_ONCE))
 
 
 def _records(
