@@ -166,14 +166,20 @@ def test_a_plain_directory_is_written(store: mire.Store, monkeypatch: pytest.Mon
 def test_many_models_are_written_under_the_global_lock(
     synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to a number of models each has its lock; for more the one lock of the store is held; it is one commit."""
+    """Up to a number of models each has its lock; for more the one lock of the store is held; it is one commit.
+
+    Either way only what the written models have is brought to the driver.
+    """
     store, remote = synced(), tmp_path / "remote"
     store.model("echo", "e").put("note", "hello")
+    store.model("echo", "m-0").put("note", "before")
     really, seen = source_commit.check_may_write, list[set[str]]()
+    brought = set[str]()
 
-    def look(*arguments: Any, **options: Any) -> None:
+    def look(ds: Any, *arguments: Any, **options: Any) -> None:
         seen.append({str(path.relative_to(remote)) for path in remote.rglob("*.lock")})
-        really(*arguments, **options)
+        brought.update(path.parts[-4] for path in Path(ds.base).rglob("metadata.yaml"))
+        really(ds, *arguments, **options)
 
     assert source_commit._LOCKS_MAX == 200
     monkeypatch.setattr(source_commit, "_LOCKS_MAX", 3)
@@ -185,10 +191,12 @@ def test_many_models_are_written_under_the_global_lock(
         writer.commit([writer.write(batch(schema, *rows))])
         wanted = {".datastore.lock"} if count == 4 else {f"data/echo/{row[1]}/.lock" for row in rows}
         assert seen == [wanted] * count
+        assert brought == {f"m-{number}" for number in range(1 if count == 3 else 3)}
         seen.clear()
+        brought.clear()
         assert decode_meta((remote / "_index/_meta.json").read_bytes(), "meta").commit_seq == seq + 1
         assert not list(remote.rglob("*.lock"))
-    assert len(found_in(store)) == 1 + 3 + 4
+    assert len(found_in(store)) == 2 + 3 + 4
 
 
 @pytest.mark.parametrize(

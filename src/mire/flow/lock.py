@@ -109,10 +109,13 @@ def _holds_something(ds: Datastore, keys: list[LockKey]) -> bool:
 
 
 @contextmanager
-def hold_global(ds: Datastore, *, ttl_ms: int = TTL_MS, wait_ms: int | None = None) -> Iterator[Hold]:
+def hold_global(
+    ds: Datastore, *, models: Sequence[ModelRef] | None = None, ttl_ms: int = TTL_MS, wait_ms: int | None = None
+) -> Iterator[Hold]:
     """Hold the whole datastore (our namespace of it): nobody else writes while the block runs.
 
-    In a cached datastore everything is pulled first, and what was changed is pushed at the end; it takes the remote.
+    In a cached datastore everything, or what `models` have, is pulled first, and what was changed is pushed at the end;
+    it takes the remote.
     """
     is_inside = holds_any(ds.locks)
     life = None if is_inside else ds.lifecycle
@@ -124,7 +127,7 @@ def hold_global(ds: Datastore, *, ttl_ms: int = TTL_MS, wait_ms: int | None = No
     with ExitStack() as stack:
         hold = stack.enter_context(_hold_global(ds, ttl_ms, wait_ms))
         if life is not None:
-            stack.enter_context(life.around(ds, None, hold))
+            stack.enter_context(life.around(ds, models, hold))
         if not is_inside and is_shown(ds):
             stack.enter_context(publishing(ds))
         yield hold

@@ -5,7 +5,7 @@ Must not know: files of the cache, downloads.
 Keeps: a partition beside a monolith counts only with proof: the list names this monolith, and this very partition.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from mire.flow.delta import Delta
@@ -52,12 +52,21 @@ def read_models(place: Place, models: Iterable[ModelRef]) -> Delta | None:
     return _only(place, delta, wanted)
 
 
-def _below(models: Iterable[ModelRef]) -> tuple[str, ...]:
-    return tuple(f"{model_dir(model)}/" for model in models)
+def _below(models: Iterable[ModelRef]) -> Callable[[str], bool]:
+    """Whether a path is of one of the models; it takes no longer for thousands of them."""
+    directories = {model_dir(model) for model in models}
+
+    def is_below(rel: str) -> bool:
+        end = rel.find("/")
+        while end >= 0 and rel[:end] not in directories:
+            end = rel.find("/", end + 1)
+        return end >= 0
+
+    return is_below
 
 
 def _has_unsettled(place: Place, models: tuple[ModelRef, ...]) -> bool:
-    return any(rel.startswith(_below(models)) for rel in load_unsettled(place.state))
+    return any(map(_below(models), load_unsettled(place.state)))
 
 
 def _proven(place: Place, seen: MetaSeen, monolith: str, models: tuple[ModelRef, ...]) -> dict[str, ShardSeen] | None:
@@ -77,9 +86,9 @@ def _of_monolith(place: Place, seen: MonolithSeen, meta: MetaSeen, models: tuple
     if meta.meta is None and not seen.is_same:
         check_derived(place, seen)
     delta = Delta(is_partial=True, monolith_tag=seen.tag)
-    below = _below(models)
+    is_below = _below(models)
     for rel in seen.monolith:
-        if rel.startswith(below):
+        if is_below(rel):
             delta.add(RelPath(rel), seen.monolith[rel])
     return _only(place, delta, models)
 
@@ -106,8 +115,8 @@ def _of_shards(place: Place, seen: MetaSeen, models: tuple[ModelRef, ...]) -> De
 
 def _only(place: Place, delta: Delta, models: tuple[ModelRef, ...], among: set[str] | None = None) -> Delta:
     """The part of a delta that is about some models; what we know of them and nobody lists is no longer listed."""
-    below = _below(models)
-    delta.entries = {rel: entry for rel, entry in delta.entries.items() if rel.startswith(below)}
+    is_below = _below(models)
+    delta.entries = {rel: entry for rel, entry in delta.entries.items() if is_below(rel)}
     for model in models:
         for row in place.state.base_below(model_dir(model)):
             if among is None or row.partition in among:

@@ -139,7 +139,7 @@ def _by_model(names: Counter[_Name]) -> dict[ModelRef, dict[DataName, int]]:
 
 
 def _held(ds: Datastore, models: Collection[ModelRef]) -> AbstractContextManager[Hold]:
-    return hold_models(ds, models) if len(models) <= _LOCKS_MAX else hold_global(ds)
+    return hold_models(ds, models) if len(models) <= _LOCKS_MAX else hold_global(ds, models=tuple(models))
 
 
 def _recorded(ds: Datastore, txn: Txn) -> int:
