@@ -106,7 +106,7 @@ def test_a_job_that_fails_leaves_nothing(spark: Any, synced: Callable[..., mire.
     assert tree(remote) == before
 
 
-def writer_for(remote: Path, **options: str) -> tuple[Writer, pa.Schema]:
+def writer_for(remote: Path | str, **options: str) -> tuple[Writer, pa.Schema]:
     """A writer as Spark makes one, and the schema of its rows."""
     kinds = [(name, pa.string()) for name in ("model_type", "model_id", "name", "content")]
     schema = pa.schema(kinds)
@@ -161,6 +161,29 @@ def test_a_plain_directory_is_written(store: mire.Store, monkeypatch: pytest.Mon
     with pytest.raises(MireError, match=r"would share a directory"):
         writer.commit([staged])
     assert found_in(store) == wanted
+
+
+def test_an_empty_directory_is_written_as_it_is_said_to_be_used(
+    synced: Callable[..., mire.Store], tmp_path: Path
+) -> None:
+    """By its bare path it is refused, for it may be one that clients sync with and have pushed nothing to yet."""
+    store, remote, plain = synced(), tmp_path / "remote", tmp_path / "plain"
+    plain.mkdir()
+    for path in (remote, plain):
+        with pytest.raises(InputError, match=f"write 'cached:{path}' if repositories sync with it, or 'file://{path}'"):
+            writer_for(path)
+        assert tree(path) == {}
+    for address in (f"cached:{remote}", f"file://{plain}"):
+        writer, schema = writer_for(address)
+        writer.commit([writer.write(batch(schema, ("echo", "e", "note", "one")))])
+    assert found_in(store) == {("e", "note", 1): b"one"}
+    assert {"data/echo/e/note/1/raw", "data/echo/e/note/latest"} <= tree(plain).keys()
+    assert not [path for path in tree(plain) if "_index" in path]
+    for path in (remote, plain):
+        writer, schema = writer_for(path)
+        writer.commit([writer.write(batch(schema, ("echo", "e", "note", "two")))])
+    assert found_in(store)["e", "note", 2] == b"two"
+    assert tree(plain)["data/echo/e/note/2/raw"] == b"two"
 
 
 def test_many_models_are_written_under_the_global_lock(

@@ -24,9 +24,14 @@ from mire.wire.layout import DATA
 ORIGIN = "option 'path'"
 
 
+def is_bare(path: str) -> bool:
+    """Whether a path is just a directory, and no address that says how it is used."""
+    return path.startswith(("/", ".", "~"))
+
+
 def address_of(path: str) -> str:
     """A path as an address: a bare directory is one, too."""
-    return f"file://{quote(os.path.abspath(os.path.expanduser(path)))}" if path.startswith(("/", ".", "~")) else path
+    return f"file://{quote(os.path.abspath(os.path.expanduser(path)))}" if is_bare(path) else path
 
 
 def config_of(options: SourceOptions) -> tuple[Config, str]:

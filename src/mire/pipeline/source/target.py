@@ -13,14 +13,15 @@ from dataclasses import replace
 
 from mire.edge import clock
 from mire.edge.state import close_states
-from mire.errors import InputError, RemoteError
+from mire.errors import InputError, RemoteError, shown
 from mire.flow.cached import open_cached
 from mire.flow.catalog import close_catalog
 from mire.flow.datastore import Datastore, Located, datastore_in
 from mire.flow.mark import pending_marks
 from mire.flow.place import META, MONOLITH
 from mire.model.config import SYNC_TIMEOUT_S_MAX, Config, Filesystem
-from mire.pipeline.source.place import config_of
+from mire.model.names import DATASTORE_SUBDIRS
+from mire.pipeline.source.place import address_of, config_of, is_bare
 from mire.plan.address import cached
 from mire.plan.source import EVERY, SourceOptions
 
@@ -35,7 +36,20 @@ def check_target(options: SourceOptions) -> Config:
             f" {', '.join(asked)}: give the 'repo' that has it",
             kind="bad_namespace",
         )
+    if options.path is not None and is_bare(options.path) and isinstance(config.target, Filesystem):
+        _check_begun(config.target.path, config)
     return config
+
+
+def _check_begun(path: str, config: Config) -> None:
+    """Refuse a directory in which nothing tells whether clients sync with it, or use it in place."""
+    is_begun = any(os.path.exists(os.path.join(path, top)) for top in DATASTORE_SUBDIRS)
+    if not is_begun and not _is_indexed(path, config):
+        raise InputError(
+            f"the directory {shown(path)} has nothing in it that tells how it is used: write 'cached:{path}' if"
+            f" repositories sync with it, or '{address_of(path)}' if it is used in place",
+            kind="empty_directory",
+        )
 
 
 @contextmanager
