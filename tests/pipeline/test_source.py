@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.testing import assertDataFrameEqual
 
 import mire
 from mire.errors import ConfigError, FormatError, InputError, RemoteError
-from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import ARTIFACTS, spark_schema
 from mire.pipeline.source.source import MireSource
+from pyspark_mire import spark_errors
 
 MODELS = ("vpc-1", "vpc-2")
 DEFINITION = "31f6d0aa-8c47-4b0e-a5d9-e47c2b19f603"
@@ -236,8 +237,43 @@ def test_errors_of_the_driver_arrive_as_what_they_are(spark: Any) -> None:
     """What is wrong is found before any task runs, and is raised where the table is asked for."""
     with pytest.raises(ConfigError, match="did you mean 'latestOnly'"), spark_errors("reading"):
         read(spark, path="/nowhere", latest="1")
-    with pytest.raises(RemoteError, match="the store '/nowhere' is not there"), spark_errors("reading"):
+    with pytest.raises(RemoteError, match="the store '/nowhere' is not there") as raised, spark_errors("reading"):
         read(spark, path="/nowhere").collect()
+    assert raised.value.kind == "unreachable"
+
+
+def said(error: BaseException) -> list[str]:
+    """The lines that whoever sees only what Spark raises looks for."""
+    return [line for line in str(error).splitlines() if line.startswith("mire.errors.")]
+
+
+def test_what_arrives_without_more_has_our_message_in_one_line(
+    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path
+) -> None:
+    """Options, columns, the store and a task: in what Spark raises one line is our error, with its message."""
+    synced().model("echo", "e").put("note", "hello")
+    remote = tmp_path / "remote"
+    with pytest.raises(PySparkException) as raised:
+        read(spark, path=remote, latest="1")
+    (line,) = said(raised.value)
+    assert line.startswith("mire.errors.ConfigError: option of format 'mire': format 'mire' has no 'latest': did you")
+    rows = spark.createDataFrame(
+        [("echo", "e", "..", "x")], "model_type string, model_id string, name string, content string"
+    )
+    with pytest.raises(PySparkException) as raised:
+        rows.write.format("mire").mode("overwrite").save(str(remote))
+    assert said(raised.value) == [
+        'mire.errors.InputError: versions are never overwritten: write with mode("append"), which adds a version'
+    ]
+    with pytest.raises(InputError) as ours, spark_errors("writing"):
+        rows.write.format("mire").mode("append").save(str(remote))
+    assert (ours.value.kind, ours.value.message.startswith("data name '..' would leave")) == ("bad_name", True)
+    assert ours.value.__cause__ is not None
+    assert said(ours.value.__cause__)[-1] == f"mire.errors.InputError: {ours.value.message}"
+    (remote / "data/echo/e/note/1/metadata.yaml").unlink()
+    with pytest.raises(FormatError) as told, spark_errors("reading"):
+        read(spark, path=remote, mode="FAILFAST").collect()
+    assert told.value.kind == "format"
 
 
 def test_a_column_that_is_none_is_told(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:

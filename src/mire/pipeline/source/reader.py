@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mire.pipeline.foreign import told
 from mire.pipeline.release import check_release, this_release
 from mire.pipeline.source.piece import Piece, plan_tasks
 from mire.pipeline.source.place import specs_of
@@ -54,6 +55,7 @@ class Reader(DataSourceReader):
         self._only = Only()
         self._driver = this_release()
 
+    @told()
     def partitions(self) -> list[InputPartition]:
         """The pieces; planned on the driver, from the index."""
         options = self._options
@@ -65,11 +67,12 @@ class Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The batches of one piece."""
-        check_release(self._driver)
-        if not isinstance(partition, Piece):
-            # What Spark makes up where there is nothing to read.
-            return iter(())
-        return self._columns.batches(rows_of(partition, request_of(self._options, self._columns, self._only)))
+        with told():
+            check_release(self._driver)
+            # Spark makes up another where there is nothing to read.
+            if isinstance(partition, Piece):
+                request = request_of(self._options, self._columns, self._only)
+                yield from self._columns.batches(rows_of(partition, request))
 
 
 class PushdownReader(Reader):

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from mire.edge import clock
 from mire.errors import InputError
+from mire.pipeline.foreign import told
 from mire.pipeline.release import check_release, this_release
 from mire.pipeline.source.commit import commit_rows
 from mire.pipeline.source.draft import DRAFTS, check_columns, drafts_of
@@ -43,11 +44,13 @@ class Writer(DataSourceArrowWriter):
         self._driver = this_release()
         open_checked(self._spec)
 
+    @told()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Check and stage the rows of one task."""
         check_release(self._driver)
         return stage(self._spec, self._job, drafts_of(iterator, self._schema, self._options.owner), DRAFTS)
 
+    @told()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish what all tasks staged, in the order of their partitions."""
         staged = [each for each in messages if isinstance(each, Staged)]
