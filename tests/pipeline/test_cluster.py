@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from mire.edge.objectstore import open_s3
 from mire.model.backend import S3Settings
-from mire.testing.faults import Run
+from mire.testing.faults import Rule, Run
 from mire.testing.s3server import S3Server
 from sparkconnect import HANG_S, Connect
 from sparks import ACCESS, LARGE, QUICK, Cluster
@@ -79,7 +80,8 @@ def test_a_worker_dies_under_a_push_of_the_wheel(
         "spark.executor.cores 1\nspark.cores.max 2\n"
     )
     spark_cluster.have_workers()
-    server.inject(Run(spark_cluster.replace_worker), operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
+    kill = Run(spark_cluster.replace_worker)
+    killed = server.inject(kill, operation="PutObject", key="logs/*", skip=FILES // 2, times=1)
     bulk = "push", "--all", "--pipeline", "--master", spark_cluster.master, "--repo", str(repo)
     # What the command line says counts more than the environment.
     pushed = mire(wheel_python, tmp_path, *bulk, SPARK_CONF_DIR=str(conf), SPARK_REMOTE="sc://127.0.0.1:1")
@@ -90,6 +92,9 @@ def test_a_worker_dies_under_a_push_of_the_wheel(
     )
     assert len(committed(remote)) == FILES
     assert commits(server) == 1
+    # It died while it had work, which was done again: what it had stored was asked for a second time.
+    assert killed.hits == 1
+    assert max(Counter(key for operation, _, key, _ in server.log() if operation == "PutObject").values()) > 1
 
 
 def test_a_slow_task_is_run_twice_and_committed_once(
@@ -119,6 +124,13 @@ def test_a_slow_task_is_run_twice_and_committed_once(
     assert [line for line in said.splitlines() if "Lost task" in line and "another attempt succeeded" not in line] == []
 
 
+def check_lost(connect: Connect, before: int, killed: Rule) -> None:
+    """Find that the worker was killed, and that it took a task with it."""
+    assert killed.hits == 1
+    said = connect.log.read_text(errors="replace")[before:]
+    assert re.search(r"Lost executor .*Starting task \d+\.[1-9]\d* in stage", said, re.DOTALL)
+
+
 def test_a_worker_dies_in_the_middle_of_each_job(
     spark_cluster: Cluster, spark_connect: Connect, server: S3Server, repo: Path
 ) -> None:
@@ -126,14 +138,19 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     spark_cluster.have_workers()
     pushed = spark_connect.mire("push", "--all", "--pipeline", "--repo", str(repo))
     assert len(pushed["sent"]) == FILES
-    server.inject(Run(spark_cluster.replace_worker), operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
+    kill = Run(spark_cluster.replace_worker)
+    before = spark_connect.log.stat().st_size
+    killed = server.inject(kill, operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
     checked = spark_connect.mire("verify", "--pipeline", "--deep", "--repo", str(repo))
+    check_lost(spark_connect, before, killed)
     assert (checked["entries"], checked["read"], checked["kinds"]) == (FILES, FILES, {})
 
     spark_cluster.have_workers()
-    server.inject(Run(spark_cluster.replace_worker), operation="PutObject", key="copy/*", skip=FILES // 2, times=1)
+    before = spark_connect.log.stat().st_size
+    killed = server.inject(kill, operation="PutObject", key="copy/*", skip=FILES // 2, times=1)
     where = f"?endpoint={server.url}&region=us-east-1&forcePathStyle=true"
     moved = spark_connect.mire("migrate", f"s3://{BUCKET}{where}", f"s3://{BUCKET}/copy{where}")
+    check_lost(spark_connect, before, killed)
     assert moved["objects"] == FILES
     assert moved["copied"] + moved["there"] == FILES
     assert len([key for key in keys(server) if key.startswith("copy/")]) == FILES
