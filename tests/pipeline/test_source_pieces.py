@@ -39,14 +39,14 @@ def s3_server() -> Iterator[S3Server]:
 
 
 def test_a_directory_is_read_in_few_large_pieces(tmp_path: Path) -> None:
-    """Every shard is in one piece and in one part of it; pieces hold up to a thousand, parts a quarter of that."""
+    """Every shard is in one piece and in one part of it; pieces hold about a thousand, parts a quarter of that."""
     shards = tuple(f"data--aws--ec2--vpc--{number:05}" for number in range(20_000))
     (tmp_path / "_index").mkdir()
     (tmp_path / "_index" / "_meta.json").write_bytes(encode_meta(Meta(version=2, partitions=shards, commit_seq=1)))
     spec = StoreSpec(type="filesystem", settings=str(tmp_path))
     pieces = plan_tasks([spec], table="artifacts", wishes=(), tasks_max=None)
     assert tuple(chain.from_iterable(each.shards for each in pieces)) == shards
-    assert len(pieces) == 32
+    assert len(pieces) == 20
     for each in pieces:
         parts = list(each.parts())
         assert tuple(chain.from_iterable(part.shards for part in parts)) == each.shards
@@ -66,7 +66,7 @@ def test_as_many_tasks_as_there_is_to_read(s3_server: S3Server, monkeypatch: pyt
     shards = tuple(f"data--aws--ec2--vpc--{number:05}" for number in range(20_000))
     s3_server.put("bucket", "_index/_meta.json", encode_meta(Meta(version=2, partitions=shards, commit_seq=1)))
     address = f"s3://bucket?region=eu-central-1&forcePathStyle=true&endpoint={s3_server.url}"
-    for asked, count in (({}, 313), ({"partitions": "7"}, 7)):
+    for asked, count in (({}, 625), ({"partitions": "7"}, 7)):
         chosen = parse_source_options({"path": address, **asked})
         pieces = [each for each in Reader(chosen, schema_of(chosen)).partitions() if isinstance(each, Piece)]
         assert len(pieces) == count
@@ -109,7 +109,7 @@ def test_names_of_a_stream_share_the_tasks() -> None:
     names = [(f"data/echo/{number}/n", 1, (1,)) for number in range(10)]
     for asked in (None, 1, 3, 7):
         pieces = plan_names([(spec, names) for spec in specs], tasks_max=asked)
-        assert len(pieces) == (asked or 20)
+        assert len(pieces) == (asked or 16)
         parts = [part for piece in pieces for part in piece.parts()]
         assert [(part.spec, name) for part in parts for name in part.names] == [
             (spec, name) for spec in specs for name in names

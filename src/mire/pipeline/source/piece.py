@@ -27,10 +27,10 @@ from mire.plan.source import Wish, plan_shards
 from mire.wire.meta import decode_meta
 from mire.wire.partition import JOINT
 
-_TASKS: Final = 32
+_TASKS: Final = 16
 """Tasks of a read at least, if there is that much to read. How many cores will read is not known where it is planned,
 and those of the planning machine tell nothing about them."""
-_ITEMS_A_PIECE: Final = 64
+_ITEMS_A_PIECE: Final = 32
 """Shards, or namespaces with one file each, of a store that is asked over a network: a task mostly waits, and each
 waits for itself."""
 _ITEMS_OF_FILES: Final = 1024
