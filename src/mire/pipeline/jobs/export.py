@@ -126,8 +126,7 @@ def _exported(
             versions, failed = _counts(written)
         else:
             staging = stack.enter_context(open_staging(directory))
-            versions, failed = _write(spark, rows, staging, note.attributes)
-            written = spark.read.parquet(staging) if versions + failed else rows.limit(0)
+            written, versions, failed = _written(spark, rows, staging, note.attributes)
         left = _left(entries, new, written, before)
         failing = sum(left.values())
         note = replace(note, rows=versions + failed, parts=_whole(remote, view, known, left))
@@ -249,14 +248,15 @@ def _without(rows: DataFrame, before: DataFrame) -> DataFrame:
     return rows.join(was, is_same, "left_anti")
 
 
-def _write(spark: SparkSession, rows: DataFrame, staging: str, attributes: Attributes) -> tuple[int, int]:
-    """Write rows into a directory: how many of versions, how many that say why there is none."""
+def _written(spark: SparkSession, rows: DataFrame, staging: str, attributes: Attributes) -> tuple[DataFrame, int, int]:
+    """Write rows into a directory: what is there then, how many of versions, how many that say why there is none."""
     shaped = rows if attributes == "json" else rows.withColumn("attributes", F.expr("try_parse_json(attributes)"))
     observed = Observation()
     shaped = shaped.observe(observed, F.count(F.lit(1)).alias("rows"))
     # By month as well: who asks about a time does not read the rest. A commit may bring versions of any age.
     shaped.withColumn("month", F.substring("created_at", 1, 7)).write.partitionBy("month").parquet(staging)
-    versions, failed = _counts(spark.read.parquet(staging)) if _has_files(staging) else (0, 0)
+    written = spark.read.parquet(staging) if _has_files(staging) else rows.limit(0)
+    versions, failed = _counts(written)
     if versions + failed < observed.get["rows"]:
         directory = os.path.dirname(staging)
         raise RemoteError(
@@ -265,7 +265,7 @@ def _write(spark: SparkSession, rows: DataFrame, staging: str, attributes: Attri
             kind="unreachable",
             path=directory,
         )
-    return versions, failed
+    return written, versions, failed
 
 
 def _counts(rows: DataFrame) -> tuple[int, int]:
