@@ -58,7 +58,7 @@ class Piece(InputPartition):
     share: tuple[int, int] = (0, 1)
     prefixes: tuple[tuple[str, bool], ...] = ()
     names: tuple[tuple[Any, ...], ...] = ()
-    """Of a stream: directory, latest version and those to read; or None, a partition and what is wrong with it."""
+    """Of a stream: directory, latest version and those to read."""
     more: "tuple[Piece, ...]" = ()
     """What the same task reads of other namespaces."""
 

@@ -133,11 +133,7 @@ def _of_names(piece: Piece, request: Request) -> Iterator[Row]:
 
     def found() -> Iterator[_Version | Row]:
         for directory, latest, numbers in piece.names:
-            if directory is None:
-                blank = (None,) * (len(ARTIFACTS) - 2)
-                yield (namespace, *blank, f"the shard {shown(latest)} of the index is skipped: {numbers}")
-            else:
-                yield from _several(_key(namespace, directory), directory, numbers, latest)
+            yield from _several(_key(namespace, directory), directory, numbers, latest)
 
     return _read(piece, remote, found(), request.wanted)
 

@@ -26,6 +26,7 @@ from mire.errors import FormatError, InputError
 from mire.flow.reading import AT_ONCE
 from mire.flow.scan import key_of
 from mire.model.names import Namespace
+from mire.pipeline.foreign import told
 from mire.pipeline.frames import ARTIFACTS
 from mire.pipeline.release import check_release, this_release
 from mire.pipeline.source.ledger import Batch, Damage, Ledger, Point, Seen, open_location
@@ -94,6 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """From now on only what is there now counts."""
         self._is_bounded, self._has_looked = True, False
 
+    @told()
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
@@ -115,6 +117,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         commit = max(watch.commit_seq for watch in watches)
         return {"stream": begin["stream"], "batch": point.batch, "plan": point.plan, "commit": commit}
 
+    @told()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The pieces of the batches between two offsets, from the record."""
         ledger = Ledger(open_location(self._options.state_location), end["stream"])
@@ -132,12 +135,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The batches of one piece."""
-        check_release(self._driver)
-        if isinstance(partition, Told):
-            return self._columns.batches(partition.rows())
-        if not isinstance(partition, Piece):
-            return iter(())
-        return self._columns.batches(rows_of(partition, request_of(self._options, self._columns)))
+        with told():
+            check_release(self._driver)
+            if isinstance(partition, Told):
+                yield from self._columns.batches(partition.rows())
+            elif isinstance(partition, Piece):
+                yield from self._columns.batches(rows_of(partition, request_of(self._options, self._columns)))
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark is done with everything up to here."""
