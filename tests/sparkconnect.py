@@ -6,6 +6,7 @@ The server is one application for all tests: every application of its own costs 
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -78,6 +79,13 @@ class Connect:
         ended, out, err = self._ask(code=code)
         assert ended == 0, err[-3000:]
         return json.loads(out or "null")
+
+    def busy_host(self) -> str | None:
+        """Where the task runs that was started last, of those that have not ended."""
+        said = self.log.read_text(errors="replace")
+        hosts = dict(re.findall(r"Starting task \S+ in stage \S+ \(TID (\d+)\) \(([\w.]+),", said))
+        ended = set(re.findall(r"(?:Finished|Lost) task \S+ in stage \S+ \(TID (\d+)\)", said))
+        return next((host for task, host in reversed(hosts.items()) if task not in ended), None)
 
     def _ask(self, **request: Any) -> tuple[int, str, str]:
         assert self._client.stdin is not None

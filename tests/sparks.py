@@ -97,18 +97,19 @@ class Cluster:
             self._start_worker()
         self._wait(lambda: (self._alive() or 0) >= count)
 
-    def kill_worker(self) -> None:
-        """Kill the oldest worker with everything it started, as a machine that loses power.
+    def kill_worker(self, host: str | None = None) -> None:
+        """Kill the worker of a host with everything it started, as a machine that loses power.
 
-        A younger one may not have begun with its first task.
+        The oldest unless one is named: a younger one may not have begun with its first task.
         """
-        _, worker = self._workers.pop(0)
+        place = next((place for place, (name, _) in enumerate(self._workers) if name == host), 0)
+        _, worker = self._workers.pop(place)
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
-    def replace_worker(self) -> None:
+    def replace_worker(self, host: str | None = None) -> None:
         """The same, but another is on its way, while the one that is left goes on."""
-        self.kill_worker()
+        self.kill_worker(host)
         self._start_worker()
 
     def _start_worker(self) -> None:

@@ -138,7 +138,7 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     spark_cluster.have_workers()
     pushed = spark_connect.mire("push", "--all", "--pipeline", "--repo", str(repo))
     assert len(pushed["sent"]) == FILES
-    kill = Run(spark_cluster.replace_worker)
+    kill = Run(lambda: spark_cluster.replace_worker(spark_connect.busy_host()))
     before = spark_connect.log.stat().st_size
     killed = server.inject(kill, operation="GetObject", key="logs/*", skip=FILES // 2, times=1)
     checked = spark_connect.mire("verify", "--pipeline", "--deep", "--repo", str(repo))

@@ -145,7 +145,8 @@ def test_a_worker_dies_under_a_write_and_a_read_over_connect(
     ):
         spark_cluster.have_workers()
         before = spark_connect.log.stat().st_size
-        killed = server.inject(Run(kill), operation=operation, key=key, skip=skip, times=1)
+        death = Run(lambda kill=kill: kill(spark_connect.busy_host()))  # type: ignore[misc]
+        killed = server.inject(death, operation=operation, key=key, skip=skip, times=1)
         found = spark_connect.run(work.format(path=path, models=MODELS))
         assert killed.hits == 1
         assert DEAD.search(spark_connect.log.read_text(errors="replace")[before:])
