@@ -92,6 +92,7 @@ def test_a_table_of_findings_replaces_nothing_but_an_earlier_one(
 ) -> None:
     """What is no table of findings stays, and is refused before the work; an earlier table is replaced as a whole."""
     store, out = synced(), tmp_path / "out"
+    fill(store)
     (tmp_path / "remote/logs").mkdir()
     (tmp_path / "remote/logs/stray").write_text("stray")
     spark.range(1).write.parquet(str(tmp_path / "taken/theirs"))
@@ -104,9 +105,9 @@ def test_a_table_of_findings_replaces_nothing_but_an_earlier_one(
         verify_store(spark, store.datastore, table=f"file://{tmp_path}/taken/theirs")
     assert snapshot(tmp_path / "taken") == before
 
-    # Without an index nothing says what an object should be: none is read.
+    # Nothing says what an object should be that no index lists: it is not read.
     done = verify_store(spark, store.datastore, deep=True, table=str(out))
-    assert (done.kinds, done.objects, done.inspected) == ({"orphan": 1}, 1, 0)
+    assert (done.kinds, done.objects, done.inspected) == ({"orphan": 1}, done.entries + 1, done.entries)
     assert [row.path for row in spark.read.parquet(str(out)).collect()] == ["logs/stray"]
     (tmp_path / "remote/logs/stray").unlink()
     verify_store(spark, store.datastore, table=str(out))
@@ -119,6 +120,7 @@ def test_a_table_that_spark_writes_elsewhere_is_an_error(
 ) -> None:
     """Where Spark's path is another directory than ours, nobody is told that all findings are there."""
     store, theirs = synced(), Path.cwd()
+    fill(store)
     (tmp_path / "remote/stray").write_text("stray")
     monkeypatch.chdir(tmp_path)
     try:
