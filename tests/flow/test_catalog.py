@@ -5,7 +5,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mire
+from mire.edge.catalog import CatalogFile
 from mire.edge.workers import Workers
 from mire.flow.catalog import catalog_path, fresh, note, opened, rebuild, refresh
 from mire.flow.read import history
-from mire.model.names import DataName
+from mire.flow.scan import NameScan, scan_names
+from mire.model.names import SOLO, DataName
 
 
 def rows(store: mire.Store, *, force: bool = True) -> list[tuple[Any, ...]]:
@@ -230,6 +233,27 @@ def test_processes_share_the_catalog(repo: Path) -> None:
     script = Path(__file__).with_name("catalog_race.py")
     done = subprocess.run([sys.executable, script, repo, "6", "20"], capture_output=True, text=True, check=False)
     assert done.stdout == "0 120\n", done.stderr
+
+
+def test_two_first_looks_at_once_do_not_forget_each_other(store: mire.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both find a catalog that knows nothing; the later one leaves what the earlier one read, and answers from."""
+    store.model("svc", "web").put("state", "x")
+    found = []
+    with opened(store.datastore) as late, opened(store.datastore) as early:
+        transaction = CatalogFile.transaction
+
+        def overtaken(catalog: CatalogFile) -> AbstractContextManager[None]:
+            monkeypatch.setattr(CatalogFile, "transaction", transaction)
+            refresh(store.datastore, early)
+            return catalog.transaction()
+
+        def watched(root: str, paths: Iterator[str]) -> Iterator[list[NameScan]]:
+            found.append(early.one("SELECT count(*) FROM version"))
+            return iter([scan_names(root, SOLO, list(paths), {})])
+
+        monkeypatch.setattr(CatalogFile, "transaction", overtaken)
+        refresh(store.datastore, late, scanner=watched)
+    assert found == [(1,)]
 
 
 def test_a_look_that_fails_does_not_fail_the_write(filled: mire.Store, repo: Path) -> None:

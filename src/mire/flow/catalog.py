@@ -136,10 +136,9 @@ def refresh(
     `scanner` reads the names instead of this process and its workers.
     """
     start = time.monotonic()
-    generation = meta_of(catalog, "generation")
     done = Refreshed()
-    if meta_of(catalog, "tiers") != _tiers(ds):
-        _forget_everything(catalog, ds)
+    _forget_others(catalog, ds)
+    generation = meta_of(catalog, "generation")
     if model is None and catalog.one("SELECT 1 FROM version") is None:
         catalog.drop_indexes()  # made anew at the end, sorted, in a third of the time
     for index, root in enumerate(ds.data_roots()):
@@ -403,9 +402,13 @@ def _forget(ds: Datastore, catalog: CatalogFile, index: int, path: str) -> int:
     return catalog.run(f"DELETE FROM version WHERE {_KEY}", where)  # noqa: S608
 
 
-def _forget_everything(catalog: CatalogFile, ds: Datastore) -> None:
-    """The repository points at another store, or namespace: nothing known is about this one."""
+def _forget_others(catalog: CatalogFile, ds: Datastore) -> None:
+    """Forget everything if it is about another store or namespace than the repository points at now."""
+    if meta_of(catalog, "tiers") == _tiers(ds):
+        return
     with catalog.transaction():
+        if meta_of(catalog, "tiers") == _tiers(ds):
+            return  # another reader was first, and may be about to answer from what it read
         catalog.run("DELETE FROM version")
         catalog.run("DELETE FROM name")
         catalog.run("DELETE FROM meta")
