@@ -1,12 +1,16 @@
 """Uploads: large files under conditions, and a push that was stopped goes on where it was."""
 
+import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import mire
 from mire.errors import RemoteError
 from mire.flow.push import commit_push, prepare_push
 from mire.flow.transfer import are_short
+from mire.model.backend import SHORT_CONCURRENCY
 from sync_world import Hooked, World
 
 LARGE = 5 << 20
@@ -121,3 +125,37 @@ def test_what_a_stopped_push_stored_may_be_replaced_by_a_newer_version(plain: Wo
 def test_threads_stay_together_for_small_files_only(sizes: list[int], *, short: bool) -> None:
     """Large files are hashed outside of the interpreter, on as many processors as there are."""
     assert are_short(sum(sizes), len(sizes)) == short
+
+
+def test_small_files_are_moved_many_at_once(plain: World) -> None:
+    """All of them are under way before any is done, up and down: most of their time is waiting."""
+    hooked, names = Hooked(plain.remote), [f"logs/{number}" for number in range(SHORT_CONCURRENCY)]
+    together = threading.Barrier(SHORT_CONCURRENCY, timeout=30)
+    hooked.at("put_if", "logs/*", together.wait, times=SHORT_CONCURRENCY)
+    hooked.at("get_stream", "logs/*", together.wait, times=SHORT_CONCURRENCY)
+    one, other = plain.client(hooked), plain.client(hooked)
+    for rel in names:
+        one.write(rel, b"small")
+    assert sorted(one.push().uploaded) == sorted(names)
+    other.pull()
+    assert {other.read(rel) for rel in names} == {b"small"}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", (128, 25, 128, 50)),
+        ("    pushConcurrency: 25\n", (25, 25, 128, 50)),
+        ("    pullConcurrency: 3\n", (128, 25, 3, 3)),
+    ],
+)
+def test_what_the_settings_say_is_the_most(repo: Path, tmp_path: Path, said: str, expected: tuple[int, ...]) -> None:
+    """Also when it is the number that would hold for large files anyway."""
+    (repo / ".swamp.yaml").write_text(
+        'swampVersion: "1"\nrepoId: "00000000-0000-4000-8000-000000000001"\ndatastore:\n'
+        f'  type: "@mire/file-datastore"\n  config:\n    path: "{tmp_path}/remote"\n{said}'
+    )
+    with mire.open(repo) as store:
+        sync = store.datastore.sync
+        found = [call(are_short=short) for call in (sync.pushes_at_once, sync.pulls_at_once) for short in (True, False)]
+    assert tuple(found) == expected

@@ -142,7 +142,7 @@ def _fetched(
     if carried is None:
         fetch = partial(_fetch_one, place, wanted, directory)
         gathered = are_short(sum(entry.size_bytes for entry in wanted.values()), len(wanted))
-        carried = pool.run(fetch, wanted, at_once=place.ds.sync.pull_concurrency, gathered=gathered)
+        carried = pool.run(fetch, wanted, at_once=place.ds.sync.pulls_at_once(are_short=gathered), gathered=gathered)
     return ((by_rel[rel], result) for rel, result in carried)
 
 
@@ -231,7 +231,7 @@ def let_go(place: Place, steps: Sequence[Step], done: Pulled) -> None:
         return False
 
     proven: list[Step] = []
-    for step, gone in pool.run(is_gone, steps, at_once=place.ds.sync.pull_concurrency):
+    for step, gone in pool.run(is_gone, steps, at_once=place.ds.sync.pulls_at_once(are_short=True)):
         if gone:
             proven.append(step)
         else:

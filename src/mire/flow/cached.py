@@ -25,6 +25,7 @@ from mire.flow.datastore import Datastore, Located, check_claim, create_repo, lo
 from mire.flow.fence import fenced
 from mire.flow.moving import finish_move, moving_dir
 from mire.flow.sync import Sync
+from mire.model.backend import FileSettings, GcsSettings, S3Settings
 from mire.model.config import Config, Extension, SyncSettings
 from mire.model.lease import Host
 from mire.model.names import DATASTORE_SUBDIRS, SOLO, Namespace, is_namespace
@@ -148,15 +149,20 @@ def sync_settings(found: Located) -> SyncSettings:
     kept = target.config.get("dual")
     if kept not in (None, "keep"):
         raise ConfigError(f"{found.config.origin}: dual is {kept!r}: give keep, or leave it out")
-    usual = SyncSettings()
     return SyncSettings(
-        pull_concurrency=getattr(settings, "pull_concurrency", usual.pull_concurrency),
-        push_concurrency=getattr(settings, "push_concurrency", usual.push_concurrency),
+        pull_concurrency=_said(target, settings, "pullConcurrency", "pull_concurrency"),
+        push_concurrency=_said(target, settings, "pushConcurrency", "push_concurrency"),
         is_lazy=strategy == "lazy",
         is_sharded=form == "sharded",
         is_monolith_kept=kept == "keep",
         is_publishing=found.config.publishes_catalog and bool(found.config.namespace),
     )
+
+
+def _said(target: Extension, settings: object, member: str, attribute: str) -> int | None:
+    """A number that the configuration gives, or somebody's backend; None: nobody said, and we choose."""
+    is_ours = isinstance(settings, FileSettings | S3Settings | GcsSettings)
+    return None if is_ours and member not in target.config else getattr(settings, attribute, None)
 
 
 class Gate:

@@ -35,7 +35,7 @@ def load_others(ds: Datastore, records: Iterable[Record], *, hydrate: bool) -> I
     results = pool.run(
         lambda place: _load(ds, view, found[place], hydrate=hydrate),
         range(len(found)),
-        at_once=ds.sync.pull_concurrency,
+        at_once=ds.sync.pulls_at_once(are_short=True),
     )
     return ((found[place], loaded) for place, loaded in results)
 

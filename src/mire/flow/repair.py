@@ -73,7 +73,7 @@ def _store_again(place: Place, listed: dict[RelPath, Entry], done: Repaired) -> 
         return ""
 
     here = (rel for rel in listed if os.path.lexists(os.path.join(place.ds.tier, rel)))
-    for rel, why in pool.run(one, here, at_once=place.ds.sync.push_concurrency):
+    for rel, why in pool.run(one, here, at_once=place.ds.sync.pushes_at_once(are_short=False)):
         if why == "":
             done.stored.append(rel)
         elif why is not None:

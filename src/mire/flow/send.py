@@ -50,7 +50,8 @@ def send(
 
     # What replaces an object goes last, right before the commit: until then the index describes other bytes.
     ordered = sorted(replaced, key=lambda rel: (replaced[rel] is not None, rel))
-    return recorded(place, pool.run(one, ordered, at_once=place.ds.sync.push_concurrency, gathered=gathered))
+    at_once = place.ds.sync.pushes_at_once(are_short=gathered)
+    return recorded(place, pool.run(one, ordered, at_once=at_once, gathered=gathered))
 
 
 def writer_of(place: Place) -> str:
@@ -86,7 +87,7 @@ def look_at(place: Place, removed: Mapping[RelPath, Entry]) -> dict[RelPath, Sta
         is_described = stat.size_bytes == removed[rel].size_bytes
         return stat if is_described or is_free(place.remote, stat, writer_of(place)) else None
 
-    found = pool.run(one, removed, at_once=place.ds.sync.push_concurrency)
+    found = pool.run(one, removed, at_once=place.ds.sync.pushes_at_once(are_short=True))
     return {rel: stat for rel, stat in found if stat is not None}
 
 
@@ -132,7 +133,8 @@ def delete(place: Place, objects: Mapping[RelPath, Stat]) -> list[RelPath]:
             case Unknown(error):
                 raise error
 
-    return [rel for rel, kept in pool.run(is_kept, objects, at_once=place.ds.sync.push_concurrency) if kept]
+    at_once = place.ds.sync.pushes_at_once(are_short=True)
+    return [rel for rel, kept in pool.run(is_kept, objects, at_once=at_once) if kept]
 
 
 def forget_intents(place: Place, rels: Iterable[RelPath]) -> None:

@@ -218,7 +218,7 @@ def _check_unlisted(place: Place, rows: list[BaseRow], done: Verified) -> None:
     doubtful = [
         row for row in rows if mark_of(place.ds, row.rel, marks) is None and not is_intended(place, RelPath(row.rel))
     ]
-    for row, is_dropped in pool.run(is_there, doubtful, at_once=place.ds.sync.pull_concurrency):
+    for row, is_dropped in pool.run(is_there, doubtful, at_once=place.ds.sync.pulls_at_once(are_short=True)):
         done.objects += 1
         done.findings += [unlisted_finding(row.rel)] if is_dropped else []
 
@@ -242,6 +242,6 @@ def _check_objects(place: Place, parts: IndexParts, done: Verified, *, is_deep: 
         for rel, entry in parts.entries()
         if isinstance(entry, Entry) and is_ours(rel) and check_rel(rel) is None and (is_deep or not is_here(rel))
     )
-    for _, found in pool.run(look, wanted, at_once=place.ds.sync.pull_concurrency):
+    for _, found in pool.run(look, wanted, at_once=place.ds.sync.pulls_at_once(are_short=True)):
         done.objects += 1
         done.findings += [] if found is None else [found]

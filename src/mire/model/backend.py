@@ -9,6 +9,9 @@ from typing import Final, Literal
 
 PULL_CONCURRENCY: Final = 50
 PUSH_CONCURRENCY: Final = 25
+SHORT_CONCURRENCY: Final = 128
+"""Of small files more are moved at the same time, unless the settings say how many: most of their time is waiting, and
+a store does many at once with less work for each; docs/benchmarks.md."""
 REQUEST_TIMEOUT_MS: Final = 30_000
 REQUEST_TIMEOUT_LEAST_MS: Final = 1_000
 REQUEST_TIMEOUT_MOST_MS: Final = 600_000

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mire.model.backend import PULL_CONCURRENCY, PUSH_CONCURRENCY, SHORT_CONCURRENCY
 from mire.model.names import DATASTORE_SUBDIRS, SOLO, Namespace
 
 LOCK_TIMEOUT_MS: Final = 60_000
@@ -40,8 +41,9 @@ Target = Filesystem | Extension
 class SyncSettings:
     """How a cache and its remote are kept in step."""
 
-    pull_concurrency: int = 50
-    push_concurrency: int = 25
+    pull_concurrency: int | None = None
+    push_concurrency: int | None = None
+    """What is moved at the same time; None: nobody said."""
     is_lazy: bool = True
     """Whether content stays at the remote until it is asked for."""
     is_sharded: bool = False
@@ -56,6 +58,14 @@ class SyncSettings:
     """Whether a push publishes everything that is marked, or nothing."""
     writer: str | None = None
     """Who stores objects: the same one may replace at once what it did not live to publish; None: this cache."""
+
+    def pulls_at_once(self, *, are_short: bool) -> int:
+        """How many objects are brought or asked about at the same time; `are_short`: they are small."""
+        return self.pull_concurrency or (SHORT_CONCURRENCY if are_short else PULL_CONCURRENCY)
+
+    def pushes_at_once(self, *, are_short: bool) -> int:
+        """How many objects are stored or removed at the same time."""
+        return self.push_concurrency or (SHORT_CONCURRENCY if are_short else PUSH_CONCURRENCY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

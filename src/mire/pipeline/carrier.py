@@ -34,7 +34,6 @@ _FILE_MS_ON_SPARK: Final = 0.59
 _CORES_MIN: Final = 3
 """On two cores Spark was slower even with 100,000 files."""
 AT_A_TIME: Final = 50_000
-_AT_ONCE_LEAST: Final = 4
 
 
 def worth_it(cores: int) -> int:
@@ -105,30 +104,36 @@ class SparkCarrier:
         *,
         gathered: bool,
     ) -> Iterator[tuple[RelPath, Sent | MireError]]:
-        from mire.pipeline.stages.transfer import error_in, sent_in, upload  # noqa: PLC0415 - with Spark only
+        from mire.pipeline.stages.transfer import at_once_in, error_in, sent_in, upload  # noqa: PLC0415 - with Spark only
 
         spec, ds, writer = spec_of(place.ds), place.ds, place.state.epoch
 
-        def stored(frame: "DataFrame", at_once: int) -> "DataFrame":
+        concurrency = ds.sync.pushes_at_once(are_short=gathered)
+
+        def stored(frame: "DataFrame", cores: int) -> "DataFrame":
+            at_once = at_once_in(cores, concurrency, are_short=gathered)
             return upload(frame, spec, ds.tier, writer, at_once=at_once, gathered=gathered)
 
         # What replaces an object goes last, right before the commit: until then the index describes other bytes.
         for some in ({rel: None for rel, entry in replaced.items() if entry is None}, _described(replaced)):
-            for row in self._moved(some, stored, ds.sync.push_concurrency, known):
+            for row in self._moved(some, stored, known):
                 yield RelPath(row["rel"]), error_in(row) or sent_in(row)
 
     def _fetched(
         self, place: Place, wanted: Mapping[RelPath, Entry], directory: str
     ) -> Iterator[tuple[RelPath, Arrived | MireError]]:
-        from mire.pipeline.stages.transfer import download, error_in  # noqa: PLC0415 - with Spark only
+        from mire.pipeline.stages.transfer import at_once_in, download, error_in  # noqa: PLC0415 - with Spark only
 
         spec = spec_of(place.ds)
         gathered = are_short(sum(entry.size_bytes for entry in wanted.values()), len(wanted))
 
-        def brought(frame: "DataFrame", at_once: int) -> "DataFrame":
+        concurrency = place.ds.sync.pulls_at_once(are_short=gathered)
+
+        def brought(frame: "DataFrame", cores: int) -> "DataFrame":
+            at_once = at_once_in(cores, concurrency, are_short=gathered)
             return download(frame, spec, directory, at_once=at_once, gathered=gathered)
 
-        for row in self._moved(wanted, brought, place.ds.sync.pull_concurrency, {}):
+        for row in self._moved(wanted, brought, {}):
             came = row["temporary"], Written(size_bytes=row["size_bytes"], sha256=row["sha256"])
             yield RelPath(row["rel"]), error_in(row) or came
 
@@ -136,7 +141,6 @@ class SparkCarrier:
         self,
         entries: Mapping[RelPath, Entry | None],
         move: "Callable[[DataFrame, int], DataFrame]",
-        concurrency: int,
         known: Mapping[RelPath, Unpublished],
     ) -> Iterator[dict[str, Any]]:
         if not entries:
@@ -149,7 +153,6 @@ class SparkCarrier:
         from mire.pipeline.stages.transfer import groups_for  # noqa: PLC0415
 
         cores = cores_of(spark)
-        at_once = max(_AT_ONCE_LEAST, concurrency // cores)
         left = iter(entries.items())
         # Some at a time: what they became is on record before the next ones are begun.
         while some := list(islice(left, AT_A_TIME)):
@@ -157,7 +160,7 @@ class SparkCarrier:
             left_s = (self._end_ms - clock.monotonic_ms()) / 1000
             with spark_errors("moving the files"), limited(spark, left_s, self._late):
                 frame = frame_of(spark, rows, TO_MOVE).repartition(groups_for(len(some), cores))
-                table = move(frame, at_once).toArrow()
+                table = move(frame, cores).toArrow()
             yield from rows_of(table.to_batches())
 
 

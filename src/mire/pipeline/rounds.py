@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from mire.edge import clock
 from mire.errors import ConflictError, FormatError, MireError, RemoteError, shown
 from mire.flow.transfer import are_short
+from mire.model.config import SyncSettings
 from mire.model.index import Entry
 from mire.model.names import DATASTORE_SUBDIRS, RelPath
 from mire.pipeline.frames import ENTRIES, OBJECTS, TO_COPY, frame_of, kept, rows_of
@@ -27,13 +28,12 @@ from mire.pipeline.sides import Side
 from mire.pipeline.stages.copy import copy
 from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import entry_in, read_index
-from mire.pipeline.stages.transfer import error_in, groups_for
+from mire.pipeline.stages.transfer import at_once_in, error_in, groups_for
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.pipeline.view import IndexView, check_indexed, check_understood, look_at_index
 
 _ROUNDS: Final = 3
 """Times what was published at the source meanwhile is brought, too."""
-_AT_ONCE: Final = 16
 _VALUES: Final = pa.schema([ENTRIES.field(name) for name in ("rel", "size_bytes", "sha256", "last_modified")])
 _LEFT_OUT_MAX: Final = 20
 
@@ -166,12 +166,14 @@ def _copies(
         "rel", F.col("size_bytes").alias("there_size"), F.col("fingerprint").alias("there_fingerprint")
     )
     frame = _fresh(spark, wanted, done).join(there, "rel", "left").join(listed, "rel", "left")
+    gathered = are_short(wanted.size_bytes, wanted.objects)
+    concurrency = SyncSettings().pushes_at_once(are_short=gathered)
     return copy(
         frame.select(*TO_COPY.names).repartition(groups_for(wanted.objects, cores)),
         source.spec,
         None if is_new else target.spec,
-        at_once=_AT_ONCE,
-        gathered=are_short(wanted.size_bytes, wanted.objects),
+        at_once=at_once_in(cores, concurrency, are_short=gathered),
+        gathered=gathered,
         dry_run=dry_run,
     )
 

@@ -22,6 +22,7 @@ from mire.model.backend import (
     REQUEST_TIMEOUT_MOST_MS,
     REQUEST_TIMEOUT_MS,
     S3,
+    SHORT_CONCURRENCY,
     Choice,
     File,
     FileSettings,
@@ -52,13 +53,13 @@ _CONCURRENCY = (
         name="pullConcurrency",
         shape=Number(least=1, most=CONCURRENCY_MOST),
         default=PULL_CONCURRENCY,
-        meaning="downloads at the same time",
+        meaning=f"downloads at the same time; {SHORT_CONCURRENCY} of small files, if it is not given",
     ),
     Option(
         name="pushConcurrency",
         shape=Number(least=1, most=CONCURRENCY_MOST),
         default=PUSH_CONCURRENCY,
-        meaning="uploads at the same time",
+        meaning=f"uploads at the same time; {SHORT_CONCURRENCY} of small files, if it is not given",
     ),
 )
 

@@ -233,7 +233,8 @@ def _carry_out(place: Place, cases: Sequence[_Case], check: Callable[[], None]) 
     """Objects first, then the index in one commit, then what is to go."""
     upserts: dict[RelPath, Entry] = {}
     restored = [case for case in cases if case.remedy.action == "restore"]
-    for case, entry in pool.run(lambda each: _restored(place, each), restored, at_once=place.ds.sync.push_concurrency):
+    at_once = place.ds.sync.pushes_at_once(are_short=False)
+    for case, entry in pool.run(lambda each: _restored(place, each), restored, at_once=at_once):
         upserts[case.rel] = entry
     for case in cases:
         if case.remedy.action in ("reindex", "adopt"):

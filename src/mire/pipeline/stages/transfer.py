@@ -31,6 +31,9 @@ from mire.pipeline.store import StoreSpec, open_spec
 ROWS_A_TASK: Final = 1_000
 """Moves of one task: enough that starting it costs nothing, few enough that one that dies costs little."""
 _ROWS_A_BATCH: Final = 256
+_AT_ONCE_LEAST: Final = 4
+_SHORT_AT_ONCE_LEAST: Final = 16
+"""Of a task, however many there are: a cluster waits for a store as one machine does."""
 
 Row = dict[str, Any]
 Result = tuple[Any, ...]
@@ -40,6 +43,11 @@ Result = tuple[Any, ...]
 def groups_for(count: int, cores: int) -> int:
     """In how many tasks so many moves are done."""
     return max(1, min(max(cores, -(-count // ROWS_A_TASK)), 64 * cores, count or 1))
+
+
+def at_once_in(cores: int, concurrency: int, *, are_short: bool) -> int:
+    """How many of so many moves at the same time one task has, when every core runs one."""
+    return max(_SHORT_AT_ONCE_LEAST if are_short else _AT_ONCE_LEAST, concurrency // cores)
 
 
 def moves(
