@@ -55,6 +55,12 @@ def move(spark: Any, source: str, target: str, root: Path, **options: Any) -> Mo
     return migrate_store(spark, one, other, **options)
 
 
+@pytest.fixture(params=["tasks", "here"])
+def who_copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks, or this process."""
+    monkeypatch.setattr(rounds, "are_tasks_worth_it", lambda _: request.param == "tasks")
+
+
 def test_between_stores_forms_and_namespaces(
     spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, snapshot: Callable[[Path], Any]
 ) -> None:
@@ -96,6 +102,7 @@ def test_from_and_to_plain_directories(spark: Any, tmp_path: Path, synced: Calla
         move(spark, f"cached:{store_dir}", f"file://{final}", tmp_path)
 
 
+@pytest.mark.usefixtures("who_copies")
 def test_a_run_that_died_is_gone_on_with(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
     """What is there is verified by its hash: sound objects stay, rotten ones are replaced; again changes nothing.
 
@@ -120,6 +127,7 @@ def test_a_run_that_died_is_gone_on_with(spark: Any, synced: Callable[..., mire.
     assert (two / "_index/_meta.json").read_bytes() == meta
 
 
+@pytest.mark.usefixtures("who_copies")
 def test_damage_and_foreign_data_stop_it_before_anything_counts(
     spark: Any, synced: Callable[..., mire.Store], tmp_path: Path
 ) -> None:

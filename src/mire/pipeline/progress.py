@@ -1,6 +1,7 @@
 """How far the jobs of a session are.
 
-Owns: a thread that asks Spark now and then, or the handler that a Connect server tells.
+Owns: a thread that asks Spark now and then, or the handler that a Connect server tells; what is done outside of Spark
+meanwhile.
 Must not know: how progress is shown.
 Keeps: it ends with the block, and whatever goes wrong in it concerns nobody.
 """
@@ -8,7 +9,8 @@ Keeps: it ends with the block, and whatever goes wrong in it concerns nobody.
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mire.pipeline.session import is_connected
 
@@ -16,6 +18,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EVERY_S: Final = 0.5
+Row = TypeVar("Row")
+
+
+@dataclass(slots=True, eq=False)
+class _Count:
+    done: int
+    total: int
+
+
+_here: Final[list[_Count]] = []
+"""What this process does itself, between the jobs of Spark; told by the latest."""
+
+
+def counted(rows: Iterable[Row], total: int) -> Iterator[Row]:
+    """Rows as they come, their number told meanwhile."""
+    count = _Count(0, total)
+    _here.append(count)
+    try:
+        for row in rows:
+            count.done += 1
+            yield row
+    finally:
+        _here.remove(count)
 
 
 @contextmanager
@@ -69,6 +94,8 @@ def _state_of(spark: "SparkSession") -> str | None:
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
     except Exception:  # noqa: BLE001 - a session that stops answers anything
         return None
+    for count in _here[-1:]:
+        return f"moved: {count.done} of {count.total} files"
     return _text([(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None])
 
 

@@ -7,7 +7,7 @@ source is only read, and an object that is not as its index says is damage only 
 run that died left is verified and used; the index and the listing are each read once in a round.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -23,9 +23,10 @@ from mire.model.config import SyncSettings
 from mire.model.index import Entry
 from mire.model.names import DATASTORE_SUBDIRS, RelPath
 from mire.pipeline.frames import ENTRIES, OBJECTS, TO_COPY, frame_of, kept, rows_of
-from mire.pipeline.jobs.cores import cores_of
+from mire.pipeline.jobs.cores import are_tasks_worth_it, cores_of
+from mire.pipeline.progress import counted
 from mire.pipeline.sides import Side
-from mire.pipeline.stages.copy import copy
+from mire.pipeline.stages.copy import Copying, copy, copy_here
 from mire.pipeline.stages.scan import scan
 from mire.pipeline.stages.shards import entry_in, read_index
 from mire.pipeline.stages.transfer import at_once_in, error_in, groups_for
@@ -73,7 +74,8 @@ def plan_all(spark: SparkSession, source: Side, target: Side, *, is_new: bool) -
         wanted = _look(spark, source.spec, stack)
         if wanted.damage is not None:
             raise wanted.damage
-        moved = kept(stack, _copies(spark, wanted, {}, source, target, stack, dry_run=True, is_new=is_new))
+        frame = _frame(spark, wanted, {}, target, stack, is_new=is_new)
+        moved = kept(stack, _copies(spark, frame, wanted, source.spec, None if is_new else target.spec, dry_run=True))
         failed = moved.where("error is not null").limit(1).collect()
         if failed:
             raise _told(_error(failed[0].asDict()), source)
@@ -106,8 +108,8 @@ def copy_all(spark: SparkSession, source: Side, target: Side) -> tuple[dict[RelP
                 if done:
                     found = set(wanted.entries.select("rel").toArrow()["rel"].to_pylist())
                     done = {rel: entry for rel, entry in done.items() if rel in found}
-                table = _copies(spark, wanted, done, source, target, stack).toArrow()
-                trouble = _take(rows_of(table.to_batches()), done, copied, left_out)
+                frame = _frame(spark, wanted, done, target, stack)
+                trouble = _take(_copied(spark, frame, wanted, source.spec, target.spec), done, copied, left_out)
         if source.spec.is_directory or look_at_index(open_spec(source.spec)) == wanted.view:
             if trouble is not None:
                 raise _told(trouble, source)
@@ -148,34 +150,50 @@ def _take(
     return trouble
 
 
-def _copies(
+def _frame(
     spark: SparkSession,
     wanted: _Wanted,
     done: dict[RelPath, Entry],
-    source: Side,
     target: Side,
     stack: ExitStack,
     *,
-    dry_run: bool = False,
     is_new: bool = False,
 ) -> DataFrame:
-    cores = cores_of(spark)
+    """What is to be copied, beside what the target has under the same path."""
     listed = _check_target(spark, wanted, target, stack).withColumn("is_listed", F.lit(True))  # noqa: FBT003 - a column
-    objects = frame_of(spark, [], OBJECTS) if is_new else scan(spark, target.spec, cores=cores)
+    objects = frame_of(spark, [], OBJECTS) if is_new else scan(spark, target.spec, cores=cores_of(spark))
     there = objects.select(
         "rel", F.col("size_bytes").alias("there_size"), F.col("fingerprint").alias("there_fingerprint")
     )
     frame = _fresh(spark, wanted, done).join(there, "rel", "left").join(listed, "rel", "left")
-    gathered = are_short(wanted.size_bytes, wanted.objects)
-    concurrency = SyncSettings().pushes_at_once(are_short=gathered)
-    return copy(
-        frame.select(*TO_COPY.names).repartition(groups_for(wanted.objects, cores)),
-        source.spec,
-        None if is_new else target.spec,
-        at_once=at_once_in(cores, concurrency, are_short=gathered),
-        gathered=gathered,
-        dry_run=dry_run,
-    )
+    return frame.select(*TO_COPY.names)
+
+
+def _copied(
+    spark: SparkSession, frame: DataFrame, wanted: _Wanted, source: StoreSpec, target: StoreSpec
+) -> Iterator[dict[str, Any]]:
+    """What became of every object, copied in tasks or, where those only cost, by this process."""
+    if not are_tasks_worth_it(spark):
+        table, gathered = frame.toArrow(), are_short(wanted.size_bytes, wanted.objects)
+        at_once = SyncSettings().pushes_at_once(are_short=gathered)
+        rows = copy_here(table.to_batches(), Copying(source=source, target=target, at_once=at_once, gathered=gathered))
+        return counted(rows, table.num_rows)
+    return rows_of(_copies(spark, frame, wanted, source, target).toArrow().to_batches())
+
+
+def _copies(
+    spark: SparkSession,
+    frame: DataFrame,
+    wanted: _Wanted,
+    source: StoreSpec,
+    target: StoreSpec | None,
+    *,
+    dry_run: bool = False,
+) -> DataFrame:
+    cores, gathered = cores_of(spark), are_short(wanted.size_bytes, wanted.objects)
+    at_once = at_once_in(cores, SyncSettings().pushes_at_once(are_short=gathered), are_short=gathered)
+    how = Copying(source=source, target=target, at_once=at_once, gathered=gathered, dry_run=dry_run)
+    return copy(frame.repartition(groups_for(wanted.objects, cores)), how)
 
 
 def _fresh(spark: SparkSession, wanted: _Wanted, done: dict[RelPath, Entry]) -> DataFrame:

@@ -8,16 +8,19 @@ state.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, Literal
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from mire.edge.remote import Absent, Condition, Matches, Refused, Remote, Stored, Unknown
 from mire.errors import ConflictError, FormatError, NotFoundError, RemoteError, shown
 from mire.model.index import Entry
+from mire.pipeline.frames import MOVED
 from mire.pipeline.stages.shards import entry_in
-from mire.pipeline.stages.transfer import Result, Row, failed_row, moves
+from mire.pipeline.stages.transfer import Result, Row, failed_row, moves, moves_here
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.wire.partition import partition_of
 from mire.wire.relpath import check_rel, is_temporary, tenant_of
@@ -35,23 +38,29 @@ def is_listable(rel: str) -> bool:
     return is_ours and check_rel(rel) is None and not is_temporary(rel)
 
 
-def copy(
-    frame: DataFrame, source: StoreSpec, target: StoreSpec | None, *, at_once: int, gathered: bool, dry_run: bool
-) -> DataFrame:
-    """Objects from one store into another; what is there already is read instead of stored.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copying:
+    """From where to where, how many at the same time, and whether they are small (`gathered` as in `pool.run`).
 
     A dry run only looks at what is there; only then there may be no target yet.
     """
 
-    def open_move() -> Callable[[Row], Result]:
-        one, other = open_spec(source), None if target is None else open_spec(target)
+    source: StoreSpec
+    target: StoreSpec | None
+    at_once: int
+    gathered: bool
+    dry_run: bool = False
+
+    def open(self) -> Callable[[Row], Result]:
+        """What makes one copy."""
+        one, other = open_spec(self.source), None if self.target is None else open_spec(self.target)
 
         def move(row: Row) -> Result:
             if not is_listable(row["rel"]):
                 return _row(row, None, row["size_bytes"], "left_out")
             entry = entry_in(row)
             try:
-                return _copied(one, other, row, entry if isinstance(entry, Entry) else None, dry_run=dry_run)
+                return _copied(one, other, row, entry if isinstance(entry, Entry) else None, dry_run=self.dry_run)
             except (NotFoundError, FormatError, ConflictError) as error:
                 return failed_row(row["rel"], error)
             except RemoteError as error:
@@ -61,7 +70,16 @@ def copy(
 
         return move
 
-    return moves(frame, open_move, at_once=at_once, gathered=gathered)
+
+def copy(frame: DataFrame, how: Copying) -> DataFrame:
+    """Objects from one store into another, in tasks; what is there already is read instead of stored."""
+    return moves(frame, how.open, at_once=how.at_once, gathered=how.gathered)
+
+
+def copy_here(batches: Iterable[pa.RecordBatch], how: Copying) -> Iterator[Row]:
+    """The same, by this process."""
+    found = moves_here(batches, how.open, at_once=how.at_once, gathered=how.gathered)
+    return (dict(zip(MOVED.names, result, strict=True)) for result in found)
 
 
 def _copied(one: Remote, other: Remote | None, row: Row, entry: Entry | None, *, dry_run: bool) -> Result:

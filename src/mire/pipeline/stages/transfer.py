@@ -7,7 +7,7 @@ same state; what is wrong with one file is a row, what is wrong with a store end
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -56,10 +56,17 @@ def moves(
     """What comes of moving each row, some of a task's at once; `gathered` as in `pool.run`."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = pool.run(open_move(), rows_of(batches), at_once=at_once, gathered=gathered)
-        yield from batches_of((result for _, result in found), MOVED, _ROWS_A_BATCH)
+        found = moves_here(batches, open_move, at_once=at_once, gathered=gathered)
+        yield from batches_of(found, MOVED, _ROWS_A_BATCH)
 
     return mapped(frame, work, MOVED)
+
+
+def moves_here(
+    batches: Iterable[pa.RecordBatch], open_move: Callable[[], Callable[[Row], Result]], *, at_once: int, gathered: bool
+) -> Iterator[Result]:
+    """What comes of moving each row, by this process."""
+    return (result for _, result in pool.run(open_move(), rows_of(batches), at_once=at_once, gathered=gathered))
 
 
 def upload(frame: DataFrame, spec: StoreSpec, tier: str, writer: str, *, at_once: int, gathered: bool) -> DataFrame:
