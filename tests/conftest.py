@@ -39,6 +39,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneSpark:
 
 
 _FOREIGN = ("SWAMP_", "MIRE_", "AWS_", "GOOGLE_", "GCLOUD_", "GCE_", "CLOUDSDK_", "STORAGE_EMULATOR_", "OBJECT_STORE_")
+_OURS = ("MIRE_HYPOTHESIS", "MIRE_SPARK_CLASSES")
 _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all"))
 
 
@@ -46,7 +47,7 @@ _PROXIES = tuple(f"{kind}_proxy" for kind in ("http", "https", "all"))
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings, credentials and proxies of the machine do not reach the tests, nor do the clouds' metadata servers."""
     for name in list(os.environ):
-        if (name.startswith(_FOREIGN) and name != "MIRE_HYPOTHESIS") or name.lower() in _PROXIES:
+        if (name.startswith(_FOREIGN) and name not in _OURS) or name.lower() in _PROXIES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")

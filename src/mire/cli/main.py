@@ -50,6 +50,7 @@ COMMANDS = (
     "export",
     "namespace",
     "doctor",
+    "spark",
     "backends",
     "lock",
 )

@@ -84,8 +84,7 @@ def _shim(java: str, environ: Mapping[str, str]) -> str:
         "done\n"
         f'exec {shlex.quote(java)} "$@"\n'
     )
-    cache = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or tempfile.gettempdir(), ".cache")
-    home = os.path.join(cache, "mire", f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}")
+    home = os.path.join(cache_dir(environ), f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}")
     wanted = os.path.join(home, "bin", "java")
     if not os.path.isfile(wanted):
         try:
@@ -97,6 +96,12 @@ def _shim(java: str, environ: Mapping[str, str]) -> str:
                 kind="no_java",
             ) from None
     return home
+
+
+def cache_dir(environ: Mapping[str, str]) -> str:
+    """Where what can be made again is kept for the user."""
+    cache = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or tempfile.gettempdir(), ".cache")
+    return os.path.join(cache, "mire")
 
 
 def _write(path: str, text: str) -> None:

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from mire.edge import process
 from mire.errors import ConfigError, RemoteError, shown
+from mire.pipeline.classes import classes_option
 from mire.pipeline.java import find_java_home
 
 if TYPE_CHECKING:
@@ -246,7 +247,9 @@ def _java_options(ours: str) -> str:
     """Options to start a Java with, besides those in the settings of Spark."""
     # An address has no blanks and no commas, whatever the path it is of: both would separate something.
     logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-    return " ".join(each for each in (logging, ours, os.environ.get(_JAVA_ALSO)) if each)
+    theirs = os.environ.get(_JAVA_ALSO, "")
+    classes = classes_option(process.environ(), f"{theirs} {os.environ.get('JDK_JAVA_OPTIONS', '')}")
+    return " ".join(each for each in (logging, classes, ours, theirs) if each)
 
 
 def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
