@@ -19,13 +19,14 @@ from typing import Self
 import pyspark
 import pytest
 
+from mire.pipeline.classes import classes_option
 from servers import free_ports
 
 READY_S = 90
 """Nothing of Spark takes this long to start; it only turns a hang into a failure."""
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
-"""Options of a Java that lives for minutes: it does not compile what it will not run again."""
+QUICK = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m {classes_option(os.environ, '')}".strip()
+"""Options of a Java that lives for minutes: it does not compile what it will not run again, nor read what is kept."""
 
 LARGE, SMALL = "640m", "512m"
 """Memory of an executor: a worker has room for one of each."""
