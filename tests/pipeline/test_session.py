@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,13 +87,15 @@ def test_many_rows_pass_by_in_pieces(spark: Any, monkeypatch: pytest.MonkeyPatch
             held.append(pa.total_allocated_bytes() - before)
             yield [f"{number:020000}", "logs", number, *[None] * 5]
 
-    frame = streamed(spark, rows(), ENTRIES)
-    assert max(held) < 60 * 20_000
-    assert sorted(row.size_bytes for row in frame.collect()) == list(range(200))
-    made = [Path(each.removeprefix("file://")) for each in frame.inputFiles()]
-    assert len(made) == is_embedded
-    del frame
-    gc.collect()
+    with ExitStack() as stack:
+        frame = streamed(stack, spark, rows(), ENTRIES)
+        assert max(held) < 60 * 20_000
+        made = [Path(each.removeprefix("file://")) for each in frame.inputFiles()]
+        assert len(made) == is_embedded
+        derived = frame.select("size_bytes")
+        del frame
+        gc.collect()
+        assert sorted(row.size_bytes for row in derived.collect()) == list(range(200))
     assert not any(path.exists() for path in made)
 
 

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
@@ -310,10 +309,13 @@ def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Sche
     return spark.createDataFrame(table, spark_schema(schema))
 
 
-def streamed(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
-    """The same of more rows than the driver should hold: a file that an embedded Spark reads, else piece by piece."""
+def streamed(stack: ExitStack, spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
+    """The same of more rows than the driver should hold, until the stack ends.
+
+    An embedded Spark reads a file of them; others get them piece by piece.
+    """
     if _is_embedded(spark):
-        return _filed(spark, rows, schema)
+        return _filed(stack, spark, rows, schema)
     left = iter(rows)
     found = frame_of(spark, islice(left, _PIECE), schema)
     while some := list(islice(left, _PIECE)):
@@ -326,20 +328,15 @@ def _is_embedded(spark: SparkSession) -> bool:
     return not is_connected(spark) and _HERE.fullmatch(str(spark.sparkContext.master)) is not None
 
 
-def _filed(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
+def _filed(stack: ExitStack, spark: SparkSession, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> DataFrame:
     directory = tempfile.mkdtemp(prefix="mire-")
-    try:
-        path = os.path.join(directory, "rows.parquet")
-        with files.mapped(path), ParquetWriter(path, schema) as writer:
-            for batch in batches_of(rows, schema, BATCH):
-                writer.write_table(pa.Table.from_batches([batch]))  # on disk at once: batches of their own it gathers
-        found = spark.read.schema(spark_schema(schema)).parquet(f"file://{directory}")
-    except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
-    # Whoever works with the table has it until he is done: only then nobody reads the file any more.
-    weakref.finalize(found, shutil.rmtree, directory, ignore_errors=True)
-    return found
+    # Tables made of this one read the file, too, and do not hold it: it stays as long as the job.
+    stack.callback(shutil.rmtree, directory, ignore_errors=True)
+    path = os.path.join(directory, "rows.parquet")
+    with files.mapped(path), ParquetWriter(path, schema) as writer:
+        for batch in batches_of(rows, schema, BATCH):
+            writer.write_table(pa.Table.from_batches([batch]))  # on disk at once: batches of their own it gathers
+    return spark.read.schema(spark_schema(schema)).parquet(f"file://{directory}")
 
 
 def kept(stack: ExitStack, frame: DataFrame) -> DataFrame:

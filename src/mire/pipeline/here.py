@@ -7,6 +7,7 @@ cache.
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +26,9 @@ from mire.plan.change import paired
 _Row = tuple[str, str, int | None, str | None, bytes | None]
 
 
-def local_side(spark: SparkSession, ds: Datastore, troubles: list[str]) -> DataFrame:
-    """The cache of a datastore as rows; what cannot be looked at is put into `troubles`."""
-    return streamed(spark, _rows(ds, troubles), LOCAL)
+def local_side(stack: ExitStack, spark: SparkSession, ds: Datastore, troubles: list[str]) -> DataFrame:
+    """The cache of a datastore as rows, until the stack ends; what cannot be looked at is put into `troubles`."""
+    return streamed(stack, spark, _rows(ds, troubles), LOCAL)
 
 
 def _rows(ds: Datastore, troubles: list[str]) -> Iterator[_Row]:

@@ -2,7 +2,8 @@
 
 Owns: the thread that cancels them.
 Must not know: what they do, what is said then.
-Keeps: only jobs of the block are cancelled, whatever else the session does; when it is over the block has failed.
+Keeps: only jobs of the block are cancelled, whatever else the session does; a block that was cancelled has failed, one
+that ended in the same moment has not.
 """
 
 import threading

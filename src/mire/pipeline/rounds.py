@@ -7,9 +7,10 @@ source is only read, and an object that is not as its index says is damage only 
 run that died left is verified and used; the index and the listing are each read once in a round.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from mire.pipeline.progress import counted
 from mire.pipeline.sides import Side
 from mire.pipeline.stages.copy import Copying, copy, copy_here
 from mire.pipeline.stages.scan import scan
-from mire.pipeline.stages.shards import entry_in, read_index
+from mire.pipeline.stages.shards import read_index
 from mire.pipeline.stages.transfer import at_once_in, error_in, groups_for
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.pipeline.view import IndexView, check_indexed, check_understood, look_at_index
@@ -291,7 +292,12 @@ def _told(error: MireError, source: Side) -> MireError:
 
 def _entry(row: dict[str, Any]) -> Entry:
     """The entry in the target: what the source says of the object, with the hash that was verified."""
-    before = entry_in({**row, "damage": None})
-    if isinstance(before, Entry):
-        return replace(before, extra={name: each for name, each in before.extra.items() if name != "key"})
-    return Entry(size_bytes=row["size_bytes"], last_modified=clock.now_instant(), sha256=row["sha256"])
+    extra = {} if row["extra"] is None else json.loads(row["extra"])
+    extra.pop("key", None)
+    return Entry(
+        size_bytes=row["size_bytes"],
+        last_modified=row["last_modified"] or clock.now_instant(),
+        local_mtime=row["local_mtime"],
+        sha256=row["sha256"],
+        extra=extra,
+    )

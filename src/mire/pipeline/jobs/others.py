@@ -136,10 +136,10 @@ def _work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _shown(piece: Piece) -> Iterator[tuple[Any, ...]]:
     """The rows of a piece for the driver: values of the catalog, or what is wrong."""
-    namespace = piece.spec.namespace
+    namespace, names = piece.spec.namespace, tuple(ARTIFACTS.names)
     try:
         for found in rows_of(piece, _REQUEST):
-            row = dict(zip(ARTIFACTS.names, found, strict=True))
+            row = dict(zip(names, found, strict=True))
             key = (namespace, row["model_type"], row["model_id"], row["name"], row["version"])
             try:
                 values = None if row["_error"] is not None else _values(row, namespace)

@@ -129,7 +129,7 @@ def open_tables(
         entries = kept(stack, _entries(spark, spec, view, cores))
         entries.count()
         troubles: list[str] = []
-        local = local_side(spark, ds, troubles) if ds.is_cache else frame_of(spark, [], LOCAL)
+        local = local_side(stack, spark, ds, troubles) if ds.is_cache else frame_of(spark, [], LOCAL)
         listed = scan(spark, spec, cores=cores) if objects is None else objects
         compared = kept(stack, compare(entries, listed, local))
         parts = [

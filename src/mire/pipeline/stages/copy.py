@@ -79,7 +79,8 @@ def copy(frame: DataFrame, how: Copying) -> DataFrame:
 def copy_here(batches: Iterable[pa.RecordBatch], how: Copying) -> Iterator[Row]:
     """The same, by this process."""
     found = moves_here(batches, how.open, at_once=how.at_once, gathered=how.gathered)
-    return (dict(zip(MOVED.names, result, strict=True)) for result in found)
+    names = tuple(MOVED.names)  # made anew whenever Arrow is asked
+    return (dict(zip(names, result, strict=True)) for result in found)
 
 
 def _copied(one: Remote, other: Remote | None, row: Row, entry: Entry | None, *, dry_run: bool) -> Result:
