@@ -73,7 +73,7 @@ GOOD = [
     ("lock.release", ["lock", "release", "--force", "--model", "t/held"]),
 ]
 
-SPARKED = {"repair", "migrate", "export"}
+SPARKED = {"repair", "migrate", "export", "spark"}
 """Commands that always run on Spark: what they give is in tests/pipeline, where there is one."""
 
 BAD = [
@@ -116,6 +116,7 @@ BAD = [
     (["log", "--since", "yesterday"], "bad_time", 2),
     (["status", "--datastore", "@acme/blob:{}"], "unknown_datastore", 2),
     (["doctor", "nonsense"], "config", 2),
+    (["spark", "nonsense"], "usage", 2),
     (["backends", "@acme/blob"], "unknown_datastore", 2),
     (["lock", "status", "--datastore", "filesystem:gone"], "unreachable", 5),
     (["lock", "release"], "input", 2),
