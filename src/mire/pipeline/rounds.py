@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from mire.edge import clock
@@ -218,9 +219,10 @@ def _look(spark: SparkSession, spec: StoreSpec, stack: ExitStack) -> _Wanted:
     """What the source has: by its index, or (a directory) by what is in it."""
     entries, view = _entries(spark, spec)
     entries = kept(stack, entries)
-    damage = None if view is None else _damage(entries, "source")
+    # One job: another one for the damage would read the parts of an index one after the other.
+    row = entries.agg(F.count("rel").alias("objects"), F.sum("size_bytes").alias("size"), _odd()).collect()[0]
+    damage = None if view is None else _damage(row, "source")
     entries = entries.where(F.col("rel").isNotNull())
-    row = entries.agg(F.count("rel").alias("objects"), F.sum("size_bytes").alias("size")).collect()[0]
     return _Wanted(entries=entries, objects=row["objects"], size_bytes=row["size"] or 0, view=view, damage=damage)
 
 
@@ -235,13 +237,18 @@ def _entries(spark: SparkSession, spec: StoreSpec) -> tuple[DataFrame, IndexView
     return read_index(spark, spec, view, cores=cores), view
 
 
-def _damage(entries: DataFrame, whose: str) -> FormatError | None:
-    odd = entries.where("damage is not null and damage <> 'unlisted'").limit(1).collect()
-    if not odd:
+def _odd() -> Column:
+    """Where an index is damaged first, in an aggregation."""
+    at = F.struct(F.coalesce("rel", "partition").alias("what"), "damage")
+    return F.min(F.when(F.expr("damage <> 'unlisted'"), at)).alias("odd")
+
+
+def _damage(row: SparkRow, whose: str) -> FormatError | None:
+    odd = row["odd"]
+    if odd is None:
         return None
-    what = odd[0]["rel"] or odd[0]["partition"]
     return FormatError(
-        f"the index of the {whose} is damaged at {shown(what)} ({odd[0]['damage']}): 'mire repair' or 'mire index"
+        f"the index of the {whose} is damaged at {shown(odd['what'])} ({odd['damage']}): 'mire repair' or 'mire index"
         " rebuild' there first",
         kind="damaged_index",
     )
@@ -257,7 +264,7 @@ def _check_target(spark: SparkSession, wanted: _Wanted, target: Side, stack: Exi
     if view.form == "none":
         return none
     listed = kept(stack, read_index(spark, target.spec, view, cores=cores_of(spark)))
-    damage = _damage(listed, "target")
+    damage = _damage(listed.agg(_odd()).collect()[0], "target")
     if damage is not None:
         raise damage
     listed = listed.where("rel is not null")
