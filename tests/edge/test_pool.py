@@ -7,8 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
+import obstore
 import pytest
+from obstore.store import MemoryStore
 
 from mire.edge import pool
 
@@ -214,6 +217,104 @@ def test_threads_of_short_calls_share_a_processor() -> None:
     assert [len(each) for each in together] == [1]
     assert {result for _, result in pool.run(where, range(50), at_once=4)} == {frozenset(ours)}
     assert os.sched_getaffinity(0) == ours
+
+
+@pytest.fixture
+def _two_processors() -> Iterator[None]:
+    """This thread on two processors, as on a small machine, and a store's threads that may go everywhere."""
+    ours = os.sched_getaffinity(0)
+    if len(ours) < 2:
+        pytest.skip("one processor: there is nothing to gather")
+    obstore.put(MemoryStore(), "x", b"")
+    os.sched_setaffinity(0, set(sorted(ours)[:2]))
+    yield
+    os.sched_setaffinity(0, ours)
+    for thread in _store_threads():
+        os.sched_setaffinity(thread, ours)
+
+
+def _store_threads() -> list[int]:
+    names = {int(each): Path(f"/proc/self/task/{each}/comm") for each in os.listdir("/proc/self/task")}
+    return [thread for thread, name in names.items() if name.exists() and name.read_text() == "tokio-rt-worker\n"]
+
+
+@pytest.mark.usefixtures("_two_processors")
+def test_on_a_small_machine_all_is_gathered() -> None:
+    """The caller and the threads that speak to a store come along, and may go everywhere afterwards."""
+    ours = os.sched_getaffinity(0)
+    before = [os.sched_getaffinity(thread) for thread in _store_threads()]
+    assert before
+    assert all(len(each) > 1 for each in before)
+    run = pool.run(lambda _: frozenset(os.sched_getaffinity(0)), range(50), at_once=4, gathered=True)
+    _, there = next(run)
+    assert len(there) == 1
+    assert os.sched_getaffinity(0) == there
+    assert [os.sched_getaffinity(thread) for thread in _store_threads()] == [there] * len(before)
+    run.close()
+    assert os.sched_getaffinity(0) == ours
+    assert all(ours <= os.sched_getaffinity(thread) for thread in _store_threads())
+
+
+@pytest.mark.usefixtures("_two_processors")
+def test_beside_other_tasks_only_the_threads_of_the_run_are_gathered() -> None:
+    """Two tasks that chose the same processor would leave the other one idle."""
+    ours = os.sched_getaffinity(0)
+    before = [os.sched_getaffinity(thread) for thread in _store_threads()]
+    run = pool.run(abs, range(50), at_once=4, gathered=True, is_alone=False)
+    next(run)
+    assert os.sched_getaffinity(0) == ours
+    assert [os.sched_getaffinity(thread) for thread in _store_threads()] == before
+    run.close()
+
+
+def test_few_short_calls_are_spread_and_many_are_grouped() -> None:
+    """Every thread gets some before any gets several at a time."""
+    gate = threading.Barrier(THREADS)
+
+    def call(item: int) -> int:
+        if item < THREADS:
+            gate.wait()  # passes only when THREADS of them are here at the same time
+        return item
+
+    assert sorted(pool.run(call, range(THREADS), at_once=THREADS, gathered=True)) == [(n, n) for n in range(THREADS)]
+    found = [item for item, _ in pool.run(call, range(THREADS, 1000), at_once=1, gathered=True)]
+    assert found == list(range(THREADS, 1000))
+
+
+def test_an_error_ends_its_group_and_keeps_what_came_before() -> None:
+    """Of grouped calls, too: what was called is handed out, what comes behind is not called."""
+    called: list[int] = []
+
+    def call(item: int) -> int:
+        called.append(item)
+        if item == 10:
+            raise ValueError(item)
+        return item
+
+    found: list[int] = []
+    with pytest.raises(ValueError, match="10"):
+        found.extend(item for item, _ in pool.run(call, range(100), at_once=1, gathered=True))
+    assert (found, called) == (list(range(10)), list(range(11)))
+
+
+def test_items_taken_before_an_error_of_theirs_are_waited_for() -> None:
+    """Items that fail in the middle of a group: those before it are called, or not, but never forgotten."""
+
+    def items() -> Iterator[int]:
+        yield from range(10)
+        msg = "no more"
+        raise ValueError(msg)
+
+    called: list[int] = []
+
+    def call(item: int) -> int:
+        called.append(item)
+        return item
+
+    found: list[int] = []
+    with pytest.raises(ValueError, match="no more"):
+        found.extend(item for item, _ in pool.run(call, items(), at_once=1, gathered=True))
+    assert found == called
 
 
 def test_where_processors_are_not_told_threads_go_where_they_will(monkeypatch: pytest.MonkeyPatch) -> None:

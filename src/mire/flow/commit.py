@@ -146,7 +146,7 @@ def _sharded(place: Place, changes: Changes, reading: Reading, again: Iterable[s
         seen = reading.shards.get(name)
         return _merge_shard(place, name, changes.only(frozenset(groups[name])), seen, meta.partitions)
 
-    for name, (before, after, missed) in pool.run(merged, sorted(groups), at_once=AT_ONCE):
+    for name, (before, after, missed) in pool.run(merged, sorted(groups), at_once=AT_ONCE, gathered=True):
         lost += missed
         if after.tag is not None:
             touched.append(name)

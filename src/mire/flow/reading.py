@@ -273,7 +273,7 @@ def _is_shard(key: str) -> bool:
 def fetch_shards(place: Place, names: Iterable[str], listed: Collection[str] | None = None) -> dict[str, ShardSeen]:
     """Shards, a few at once; those that are not there or not understood are among them, as such."""
     among = None if listed is None else frozenset(listed)
-    return dict(pool.run(lambda name: fetch_shard(place, name, among), sorted(names), at_once=AT_ONCE))
+    return dict(pool.run(lambda name: fetch_shard(place, name, among), sorted(names), at_once=AT_ONCE, gathered=True))
 
 
 def fetch_shard(place: Place, name: str, listed: Collection[str] | None) -> ShardSeen:

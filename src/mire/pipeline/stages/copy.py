@@ -78,7 +78,7 @@ def copy(frame: DataFrame, how: Copying) -> DataFrame:
 
 def copy_here(batches: Iterable[pa.RecordBatch], how: Copying) -> Iterator[Row]:
     """The same, by this process."""
-    found = moves_here(batches, how.open, at_once=how.at_once, gathered=how.gathered)
+    found = moves_here(batches, how.open, at_once=how.at_once, gathered=how.gathered, is_alone=True)
     names = tuple(MOVED.names)  # made anew whenever Arrow is asked
     return (dict(zip(names, result, strict=True)) for result in found)
 
