@@ -2,6 +2,7 @@
 
 Usage: python bench/pipeline.py bulk [--files 100000] [--size 2048] [--programs s5cmd,here,…]
            bulk push and migrate against s5cmd and rclone; first `mire spark prepare`
+           how their cost grows: --files 10000,100000,1000000 --programs here
        python bench/pipeline.py verify [--entries 10000,100000,1000000] verify of an index, its listing made up
        python bench/pipeline.py threshold [--files 5000,20000,50000]   from how many files on Spark is worth its start
 Works in temporary directories below MIRE_BENCH_DIR and removes them. Programs run one after the other.
@@ -80,11 +81,12 @@ def repository(root: Path, url: str, prefix: str) -> tuple[Path, dict[str, str]]
 
 
 class Load:
-    """The processor time of a command and all it starts, by program; those that end between two looks count as seen."""
+    """What a command and all it starts take, by program; those that end between two looks count as seen."""
 
     def __init__(self, session: int) -> None:
         self._session = session
         self._seconds: dict[int, tuple[str, float]] = {}
+        self.peak_mb: dict[str, float] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -106,7 +108,9 @@ class Load:
                     fields = tail.split()
                     if int(fields[3]) == self._session:
                         ticks = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-                        self._seconds[int(directory.name)] = (head.partition("(")[2], ticks)
+                        name = head.partition("(")[2]
+                        self._seconds[int(directory.name)] = (name, ticks)
+                        self.peak_mb[name] = max(_peak_mb(int(directory.name)), self.peak_mb.get(name, 0.0))
 
 
 def timed(what: str, count: int, command: list[str], env: dict[str, str] | None = None) -> float:
@@ -122,9 +126,11 @@ def timed(what: str, count: int, command: list[str], env: dict[str, str] | None 
             said.seek(0)
             raise SystemExit(f"{what}: exit {code}: {said.read().strip()[-300:]}")
     shares = ", ".join(
-        f"{name} {each:.0f}" for name, each in sorted(cpu.items(), key=lambda item: -item[1]) if each >= 1
+        f"{name} {each:.0f} ({load.peak_mb[name]:.0f} MB)"
+        for name, each in sorted(cpu.items(), key=lambda item: -item[1])
+        if each >= 1
     )
-    print(f"{what:32} {seconds:7.1f} s {count / seconds:8.0f} files/s   processor s: {shares}", flush=True)
+    print(f"{what:32} {seconds:7.1f} s {count / seconds:8.0f} files/s   processor s (memory): {shares}", flush=True)
     return seconds
 
 
@@ -290,7 +296,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
     part = parts.add_parser("bulk")
-    part.add_argument("--files", type=int, default=100_000)
+    part.add_argument("--files", type=numbers, default="100000")
     part.add_argument("--size", type=int, default=2048)
     # A machine is not as fast at all times: who is compared closest has a second turn, in the other order.
     part.add_argument("--programs", default="s5cmd,here,spark,rclone,here,s5cmd")
@@ -298,7 +304,8 @@ def main() -> None:
     parts.add_parser("threshold").add_argument("--files", type=numbers, default="5000,20000,50000")
     given = parser.parse_args()
     if given.part == "bulk":
-        bulk(given.files, given.size, given.programs)
+        for files in given.files:
+            bulk(files, given.size, given.programs)
     elif given.part == "verify":
         verify(given.entries)
     else:

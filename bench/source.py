@@ -1,6 +1,7 @@
 """Reading all artifacts into Spark: the data source `mire` beside Spark's own `binaryFile` on the same tree.
 
-Usage: python bench/source.py [ARTIFACTS [ROUNDS]]. The tree is a remote with a sharded index, made here, ten names in
+Usage: python bench/source.py [ARTIFACTS [ROUNDS]], or python bench/source.py growth [ARTIFACTS …] for `mire` alone and
+trees that grow. The tree is a remote with a sharded index, made here, ten names in
 each model. Both readers make the same columns of `metadata.yaml` with the same decoder, in one session of two cores, in
 turns; their rows go to Spark's sink for nothing. `binaryFile` does less: it does not know which version is published.
 The second line is with content: there `binaryFile` only hands over all files, and does not even bring metadata and
@@ -20,6 +21,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -181,6 +183,29 @@ def main(count: int, rounds: int) -> None:
         show("metadata, PyYAML", best["metadata"], timed(lambda: theirs(spark, root, by_hand)), count)
 
 
+def growth(counts: list[int]) -> None:
+    """Read trees that grow, each once, after a small one."""
+    with open_session("local[2]") as spark:
+        java = spark.sparkContext._gateway.proc.pid  # noqa: SLF001 - how else to tell
+        print(f"{'artifacts':>10} {'seconds':>8} {'artifacts/s':>12} {'driver MB':>10} {'Java MB':>8}")
+        for number, count in enumerate([200, *counts]):
+            with tempfile.TemporaryDirectory(prefix="mire-bench-", dir=os.environ.get("MIRE_BENCH_DIR")) as base:
+                generate(base, count)
+                seconds = timed(lambda root=base: ours(spark, root))
+            if number > 0:
+                memory = f"{_peak_mb(os.getpid()):>10.0f} {_peak_mb(java):>8.0f}"
+                print(f"{count:>10} {seconds:>8.2f} {count / seconds:>12,.0f} {memory}", flush=True)
+
+
+def _peak_mb(pid: int) -> float:
+    """The most memory a process had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
 if __name__ == "__main__":
-    arguments = [int(each) for each in sys.argv[1:3]]
-    main(*(arguments + [2_000, 3][len(arguments) :]))
+    if sys.argv[1:2] == ["growth"]:
+        growth([int(each) for each in sys.argv[2:]] or [10_000, 100_000, 1_000_000])
+    else:
+        arguments = [int(each) for each in sys.argv[1:3]]
+        main(*(arguments + [2_000, 3][len(arguments) :]))
