@@ -20,7 +20,7 @@ settings.load_profile(os.environ.get("MIRE_HYPOTHESIS", "quick"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["servers", "sparks", "sparkconnect", "sparkwheels"]
+pytest_plugins = ["disks", "servers", "sparks", "sparkconnect", "sparkwheels"]
 
 _WITH_SPARK = "tests/pipeline/"
 

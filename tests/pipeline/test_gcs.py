@@ -1,4 +1,4 @@
-"""Google Cloud Storage as an end of whole-store jobs: migrations from and to it, and a bulk push."""
+"""Google Cloud Storage as an end of whole-store jobs: migrations from and to it, a bulk push, and tables."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -46,6 +46,18 @@ def address(server: GcsServer, bucket: str = "bucket") -> str:
 def remote_of(server: GcsServer, bucket: str = "bucket") -> Remote:
     """The same, open."""
     return open_gcs(GcsSettings(bucket=bucket, prefix="all", api_endpoint=server.url, auth="none"))
+
+
+def repository(root: Path, server: GcsServer) -> Path:
+    """A repository whose remote is a namespace of a bucket."""
+    repo = root / "repo"
+    repo.mkdir()
+    (repo / ".swamp.yaml").write_text(
+        'swampVersion: "1"\nrepoId: "00000000-0000-4000-8000-000000000009"\ndatastore:\n'
+        '  type: "@swamp/gcs-datastore"\n  namespace: team\n  config:\n    bucket: bucket\n    prefix: all\n'
+        f'    apiEndpoint: "{server.url}"\n    index: sharded\n'
+    )
+    return repo
 
 
 def objects(remote: Remote) -> dict[str, bytes]:
@@ -97,16 +109,24 @@ def test_migrations_with_gcs_as_an_end(
     assert (again.copied, again.there) == (0, len(wanted))
 
 
+def test_artifacts_of_gcs_as_tables(spark: Any, tmp_path: Path, gcs: GcsServer) -> None:
+    """The data source reads a bucket of GCS, its content too, and what is written to it is a version there."""
+    repo = repository(tmp_path, gcs)
+    with mire.open(repo) as store:
+        store.model("aws/ec2/vpc", "vpc-1").put("state", {"n": 1})
+        base = store.datastore.base
+    close_states(base)
+    columns = "model_type string, model_id string, name string, content string"
+    rows = spark.createDataFrame([("aws/ec2/vpc", "vpc-1", "state", '{"n": 2}')], columns)
+    rows.write.format("mire").mode("append").option("repo", str(repo)).save()
+    found = spark.read.format("mire").options(namespace="team", content="true").load(address(gcs))
+    read = {row["version"]: (row["is_latest"], bytes(row["content"])) for row in found.collect()}
+    assert read == {1: (False, b'{"n":1}'), 2: (True, b'{"n": 2}')}
+
+
 def test_a_bulk_push_to_gcs(spark: Any, tmp_path: Path, gcs: GcsServer) -> None:
     """Files that tasks store in a bucket of GCS are committed, agreed on, and sound; another push sends nothing."""
-    repo = tmp_path / "repo"
-    repo.mkdir()
-    (repo / ".swamp.yaml").write_text(
-        'swampVersion: "1"\nrepoId: "00000000-0000-4000-8000-000000000009"\ndatastore:\n'
-        '  type: "@swamp/gcs-datastore"\n  namespace: team\n  config:\n    bucket: bucket\n    prefix: all\n'
-        f'    apiEndpoint: "{gcs.url}"\n    index: sharded\n'
-    )
-    with mire.open(repo) as store:
+    with mire.open(repository(tmp_path, gcs)) as store:
         for text, count in (("text", 20), ("other", 5)):
             for number in range(count):
                 path = Path(store.datastore.tier) / f"logs/{number % 7}/{number}"

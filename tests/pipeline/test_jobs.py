@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pytest
 
 import cluster_driver
 import mire.pipeline
+from disks import fill_up
 from job_table import JOBS, Job, World, each_job
 from mire.pipeline import frames
 from mire.pipeline.frames import spark_schema
@@ -164,37 +164,25 @@ def dying_before(module: str, name: str) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small disk of its own."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if os.geteuid() != 0 or run_quietly("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)) != 0:
-        pytest.skip("a small file system is mounted for this, which needs the rights of root")
-    yield place
-    run_quietly("umount", "--lazy", str(place))
-
-
-def run_quietly(*arguments: str) -> int:
-    """Run a command of the system; its exit code."""
-    return subprocess.run(arguments, capture_output=True, check=False).returncode
-
-
-def fill_up(disk: Path, left_bytes: int) -> Path:
-    """A file that leaves only so much of a disk."""
-    found = os.statvfs(disk)
-    path = disk / "filler"
-    path.write_bytes(bytes(found.f_bavail * found.f_frsize - left_bytes))
-    return path
-
-
-@pytest.mark.parametrize("name", ["pull", "migrate", "migrate into a directory", "export"])
-def test_a_full_disk_is_told_and_nothing_counts(spark: Any, run: Run, world: World, disk: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "place", "left_bytes"),
+    [
+        ("push", "remote", 64 << 10),
+        ("pull", "disk", 64 << 10),
+        ("migrate", "disk", 64 << 10),
+        ("migrate into a directory", "disk", 64 << 10),
+        ("index rebuild", "remote", 0),
+        ("export", "disk", 4 << 10),
+    ],
+)
+def test_a_full_disk_is_told_and_nothing_counts(
+    spark: Any, run: Run, world: World, small_disk: Callable[[str], Path], name: str, place: str, left_bytes: int
+) -> None:
     """Where there is no space for what a job makes, one typed error says so; with space it goes on."""
     job = next(each for each in JOBS if each.name == name)
-    world.target, world.file_bytes = disk, 20_000
+    disk = small_disk(place)
+    world.target, world.file_bytes = None if disk == world.remote else disk, 20_000
     job.prepare(world)
-    left_bytes = 4 << 10 if name == "export" else 64 << 10
     before, filler = job.visible(world), fill_up(disk, left_bytes)
     code, out, err = run(*job.arguments(world))
     assert (code, out, err.count("\n")) == (5, "", 1), err

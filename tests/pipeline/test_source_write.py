@@ -10,7 +10,8 @@ from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
 import mire
-from mire.errors import ConfigError, InputError, MireError, OwnershipError
+from disks import fill_up
+from mire.errors import ConfigError, InputError, MireError, OwnershipError, RemoteError
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import spark_schema
 from mire.pipeline.source import commit as source_commit
@@ -21,6 +22,8 @@ from mire.plan.source import parse_source_options
 from mire.wire.meta import decode_meta
 
 COLUMNS = "model_type string, model_id string, name string, attributes string, tags map<string,string>"
+
+PLAIN = "model_type string, model_id string, name string, content string"
 
 NESTED = b'{"n":[{"a":{"b":true,"c":null,"d":1.5}}]}'
 
@@ -104,6 +107,23 @@ def test_a_job_that_fails_leaves_nothing(spark: Any, synced: Callable[..., mire.
     with pytest.raises(InputError, match=r"data name '\.\.' would leave its directory"):
         save(spark.createDataFrame(rows, COLUMNS).repartition(2), remote)
     assert tree(remote) == before
+
+
+def test_a_full_disk_leaves_nothing(
+    spark: Any, synced: Callable[..., mire.Store], small_disk: Callable[[str], Path]
+) -> None:
+    """Rows for which there is no space are one typed error, and nothing of them is there; with space they are."""
+    remote = small_disk("remote")
+    store = synced()
+    store.model("echo", "e").put("note", "hello")
+    filler, before = fill_up(remote, 64 << 10), tree(remote)
+    table = spark.createDataFrame([("t", f"m{number}", "n", "x" * 20_000) for number in range(12)], PLAIN)
+    with pytest.raises(RemoteError, match="no space left"):
+        save(table.repartition(2), remote)
+    assert tree(remote) == before
+    filler.unlink()
+    save(table.repartition(2), remote)
+    assert len(found_in(store)) == 13
 
 
 def writer_for(remote: Path | str, **options: str) -> tuple[Writer, pa.Schema]:
