@@ -6,6 +6,7 @@ Keeps: where the system does not tell or does not allow it, threads go where the
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -32,12 +33,14 @@ def open_gathering(*, is_alone: bool) -> Iterator[int | None]:
     if found is None or not is_alone or len(ours) != _FEW:
         yield found
         return
-    stay_on({found})
+    # By its number: a generator that was left may be ended by another thread.
+    caller = threading.get_native_id()
+    stay_on({found}, caller)
     _let_store_threads(on={found})
     try:
         yield found
     finally:
-        stay_on(ours)
+        stay_on(ours, caller)
         _let_store_threads(on=ours)
 
 
