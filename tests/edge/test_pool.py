@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -226,6 +227,12 @@ def _two_processors() -> Iterator[None]:
     if len(ours) < 2:
         pytest.skip("one processor: there is nothing to gather")
     obstore.put(MemoryStore(), "x", b"")
+    for _ in range(1000):
+        if _store_threads():  # a new thread gives itself its name
+            break
+        time.sleep(0.01)
+    for thread in _store_threads():
+        os.sched_setaffinity(thread, ours)
     os.sched_setaffinity(0, set(sorted(ours)[:2]))
     yield
     os.sched_setaffinity(0, ours)
@@ -242,31 +249,32 @@ def _store_threads() -> list[int]:
 def test_on_a_small_machine_all_is_gathered() -> None:
     """The caller and the threads that speak to a store come along, and may go everywhere afterwards."""
     ours = os.sched_getaffinity(0)
-    before = [os.sched_getaffinity(thread) for thread in _store_threads()]
-    assert before
-    assert all(len(each) > 1 for each in before)
+    threads = _store_threads()
+    assert threads
+    assert all(len(os.sched_getaffinity(thread)) > 1 for thread in threads)
     run = pool.run(lambda _: frozenset(os.sched_getaffinity(0)), range(50), at_once=4, gathered=True)
     _, there = next(run)
     assert len(there) == 1
     assert os.sched_getaffinity(0) == there
-    assert [os.sched_getaffinity(thread) for thread in _store_threads()] == [there] * len(before)
+    assert [os.sched_getaffinity(thread) for thread in threads] == [there] * len(threads)
     # A generator that was left may be ended by another thread.
     other = threading.Thread(target=run.close)
     other.start()
     other.join()
     assert os.sched_getaffinity(0) == ours
-    assert all(ours <= os.sched_getaffinity(thread) for thread in _store_threads())
+    assert all(ours <= os.sched_getaffinity(thread) for thread in threads)
 
 
 @pytest.mark.usefixtures("_two_processors")
 def test_beside_other_tasks_only_the_threads_of_the_run_are_gathered() -> None:
     """Two tasks that chose the same processor would leave the other one idle."""
     ours = os.sched_getaffinity(0)
-    before = [os.sched_getaffinity(thread) for thread in _store_threads()]
+    threads = _store_threads()
+    before = [os.sched_getaffinity(thread) for thread in threads]
     run = pool.run(abs, range(50), at_once=4, gathered=True, is_alone=False)
     next(run)
     assert os.sched_getaffinity(0) == ours
-    assert [os.sched_getaffinity(thread) for thread in _store_threads()] == before
+    assert [os.sched_getaffinity(thread) for thread in threads] == before
     run.close()
 
 
