@@ -110,7 +110,7 @@ class Load:
                         ticks = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
                         name = head.partition("(")[2]
                         self._seconds[int(directory.name)] = (name, ticks)
-                        self.peak_mb[name] = max(_peak_mb(int(directory.name)), self.peak_mb.get(name, 0.0))
+                        self.peak_mb[name] = max(peak_mb(int(directory.name)), self.peak_mb.get(name, 0.0))
 
 
 def timed(what: str, count: int, command: list[str], env: dict[str, str] | None = None) -> float:
@@ -273,12 +273,12 @@ def verify(sizes: list[int]) -> None:
                 continue
             print(
                 f"{done.entries:10} {seconds:8.1f} {done.entries / seconds:10.0f} {sum(done.kinds.values()):9}"
-                f" {peak:10.0f} {_peak_mb(java):8.0f}",
+                f" {peak:10.0f} {peak_mb(java):8.0f}",
                 flush=True,
             )
 
 
-def _peak_mb(pid: int) -> float:
+def peak_mb(pid: int) -> float:
     """The most memory a process and its children had; the shell that starts Java becomes it."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM"):

@@ -21,7 +21,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ from mire.wire.meta import encode_meta
 from mire.wire.metadata import decode_metadata, encode_metadata
 from mire.wire.partition import partition_of
 from mire.wire.shard import encode_shard
+from pipeline import peak_mb
 
 NOW = Instant("2026-03-04T05:06:07.089Z")
 NAMES = 10
@@ -194,13 +194,7 @@ def growth(counts: list[int]) -> None:
                 generate(base, count)
                 seconds = timed(lambda root=base: ours(spark, root))
             if number > 0:
-                print(f"{count:>10} {seconds:>8.2f} {count / seconds:>12,.0f} {_peak_mb(java):>8.0f}", flush=True)
-
-
-def _peak_mb(pid: int) -> float:
-    """The most memory a process had."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+                print(f"{count:>10} {seconds:>8.2f} {count / seconds:>12,.0f} {peak_mb(java):>8.0f}", flush=True)
 
 
 if __name__ == "__main__":

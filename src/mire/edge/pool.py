@@ -2,9 +2,10 @@
 
 Owns: the threads of one run.
 Must not know: what the calls do.
-Keeps: a slow call holds up nobody but itself (there are no batches). The first error stops new calls; those under way
-are waited for and their results handed out before it is raised, so nothing goes on behind the caller's back. Items
-are taken in the caller's thread and only a little ahead, so an endless iterable or a database cursor is fine.
+Keeps: a slow call holds up nobody but itself (there are no batches, but of calls said to be short). The first error
+stops new calls; those under way are waited for and their results handed out before it is raised, so nothing goes on
+behind the caller's back. Items are taken in the caller's thread and only a little ahead, so an endless iterable or a
+database cursor is fine.
 """
 
 import threading
