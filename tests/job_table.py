@@ -409,7 +409,7 @@ def _on(*arguments: str) -> Callable[[World], list[str]]:
 
 def _migrate(target: str) -> Callable[[World], list[str]]:
     return lambda world: [
-        *("migrate", f"cached:{world.remote}", target.format(root=world.made), "--index", "sharded"),
+        *("migrate", f"cached:{world.remote}", target.format(root=world.made), "--index", "sharded", "--pipeline"),
     ]
 
 

@@ -13,6 +13,7 @@ from mire.flow.migrate import migrate_index
 from mire.pipeline.jobs.export import export_store
 from mire.pipeline.jobs.migrate import migrate_store
 from mire.pipeline.jobs.verify import verify_store
+from mire.pipeline.round_spark import round_on_spark
 from mire.pipeline.sides import open_source, open_target
 from mire.pipeline.source.source import MireSource
 from mire.pipeline.source.stream import StreamReader
@@ -179,7 +180,7 @@ def test_no_job_takes_it_for_empty(spark: Any, synced: Callable[..., mire.Store]
     source = open_source(f"cached:{tmp_path / 'remote'}", namespace="", repo_dir=str(tmp_path))
     target = open_target(f"file://{tmp_path}/copy", namespace="", index="dual", repo_dir=str(tmp_path))
     with pytest.raises(FormatError, match="nothing that lists it"):
-        migrate_store(spark, source, target)
+        migrate_store(lambda: round_on_spark(spark), source, target)
     assert not (tmp_path / "copy").exists()
     with pytest.raises(FormatError, match="nothing that lists it"):
         export_store(spark, store.datastore, out)

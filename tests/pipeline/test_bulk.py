@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from mire.flow.pull import pull
 from mire.flow.push import push
 from mire.model.config import SYNC_ENDLESS_MS as ENDLESS
 from mire.pipeline.carrier import SparkCarrier, worth_it
-from mire.pipeline.jobs.cores import are_tasks_worth_it
 from mire.pipeline.session import cores_at, expected_cores
 from mire.testing.faults import Delay, Fail
 from mire.testing.s3server import S3Server
@@ -115,24 +113,6 @@ def test_spark_is_started_for_what_its_start_is_worth(cores: int, files: int) ->
 def test_the_cores_are_those_of_where_it_would_run(master: str | None, environ: dict[str, str], cores: int) -> None:
     """Before a session is there: those of this machine, of the master, or what a cluster is taken to have."""
     assert cores_at(master, environ) == cores
-
-
-@pytest.mark.parametrize(
-    ("master", "cores", "worth"),
-    [
-        ("local[*]", 2, False),
-        ("local", 1, False),
-        ("local[2]", 2, False),
-        ("local[*]", 3, True),
-        ("local[2,3]", 2, True),
-        ("local-cluster[2,1,1024]", 2, True),
-        ("spark://host:7077", 2, True),
-    ],
-)
-def test_tasks_are_worth_it_elsewhere_and_on_many_cores(master: str, cores: int, *, worth: bool) -> None:
-    """And for whoever wants them to be tried again."""
-    context = SimpleNamespace(master=master, defaultParallelism=cores)
-    assert are_tasks_worth_it(SimpleNamespace(sparkContext=context)) == worth  # type: ignore[arg-type]
 
 
 def test_the_cores_of_a_session_are_its_own(spark: Any) -> None:

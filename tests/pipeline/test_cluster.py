@@ -149,7 +149,7 @@ def test_a_worker_dies_in_the_middle_of_each_job(
     before = spark_connect.log.stat().st_size
     killed = server.inject(kill, operation="PutObject", key="copy/*", skip=FILES // 2, times=1)
     where = f"?endpoint={server.url}&region=us-east-1&forcePathStyle=true"
-    moved = spark_connect.mire("migrate", f"s3://{BUCKET}{where}", f"s3://{BUCKET}/copy{where}")
+    moved = spark_connect.mire("migrate", f"s3://{BUCKET}{where}", f"s3://{BUCKET}/copy{where}", "--pipeline")
     check_lost(spark_connect, before, killed)
     assert moved["objects"] == FILES
     assert moved["copied"] + moved["there"] == FILES

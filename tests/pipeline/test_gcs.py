@@ -19,6 +19,7 @@ from mire.flow.verify import verify
 from mire.model.backend import GcsSettings
 from mire.pipeline.carrier import SparkCarrier
 from mire.pipeline.jobs.migrate import Moved, migrate_store
+from mire.pipeline.round_spark import round_on_spark
 from mire.pipeline.sides import open_source, open_target
 from mire.testing.gcsserver import GcsServer
 from mire.testing.s3server import S3Server
@@ -69,7 +70,7 @@ def move(spark: Any, root: Path, source: str, target: str, *, index: str = "dual
     """Migrate between two addresses."""
     one = open_source(source, namespace=spaces.get("came", ""), repo_dir=str(root))
     other = open_target(target, namespace=spaces.get("goes", ""), index=index, repo_dir=str(root))
-    return migrate_store(spark, one, other)
+    return migrate_store(lambda: round_on_spark(spark), one, other)
 
 
 def test_migrations_with_gcs_as_an_end(

@@ -1,7 +1,9 @@
 """From any store to any store: everything arrives, verified, and counts only then."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,16 @@ from mire.edge.prefixed import Prefixed
 from mire.edge.remote import Absent
 from mire.edge.turn import open_turn
 from mire.errors import ConflictError, FormatError, InputError, NotFoundError, RemoteError
-from mire.model.index import Entry
-from mire.model.names import RelPath
-from mire.pipeline import rounds
-from mire.pipeline.frames import ENTRIES, frame_of
+from mire.pipeline import carrier, round_spark, rounds
 from mire.pipeline.jobs import migrate as job
 from mire.pipeline.jobs.export import export_store
 from mire.pipeline.jobs.migrate import migrate_store
 from mire.pipeline.jobs.rebuild import rebuild_index
 from mire.pipeline.jobs.repair import repair_store
 from mire.pipeline.jobs.verify import verify_store
-from mire.pipeline.rounds import Moved
+from mire.pipeline.round_here import round_here
+from mire.pipeline.round_spark import round_on_spark
+from mire.pipeline.rounds import Looked, Moved, OpenRound, Round
 from mire.pipeline.sides import open_source, open_target
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.testing.s3server import S3Server
@@ -46,23 +47,26 @@ def objects(root: Path, namespace: str = "") -> dict[str, bytes]:
     return {key: data for key, data in found.items() if namespace or not key.startswith("team/")}
 
 
-def move(spark: Any, source: str, target: str, root: Path, **options: Any) -> Moved:
+def move(open_round: OpenRound, source: str, target: str, root: Path, **options: Any) -> Moved:
     """Migrate between two addresses."""
     one = open_source(source, namespace=options.pop("from_namespace", ""), repo_dir=str(root))
     namespace, index = options.pop("to_namespace", ""), options.pop("index", "dual")
     dry_run = options.get("dry_run", False)
     other = open_target(target, namespace=namespace, index=index, repo_dir=str(root), dry_run=dry_run)
-    return migrate_store(spark, one, other, **options)
+    return migrate_store(open_round, one, other, **options)
 
 
-@pytest.fixture(params=["tasks", "here"])
-def who_copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks, or this process."""
-    monkeypatch.setattr(rounds, "are_tasks_worth_it", lambda _: request.param == "tasks")
+@pytest.fixture(params=["spark", "here"])
+def open_round(request: pytest.FixtureRequest) -> OpenRound:
+    """Where it is done: on Spark, or in this process."""
+    if request.param == "here":
+        return round_here
+    spark = request.getfixturevalue("spark")
+    return lambda: round_on_spark(spark)
 
 
 def test_between_stores_forms_and_namespaces(
-    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, snapshot: Callable[[Path], Any]
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path, snapshot: Callable[[Path], Any]
 ) -> None:
     """A sharded store of nobody's becomes a dual one of a namespace, and back; the source stays as it was."""
     fill(synced())
@@ -70,20 +74,22 @@ def test_between_stores_forms_and_namespaces(
     two.mkdir()
     three.mkdir()
     before = snapshot(one)
-    planned = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, to_namespace="team", dry_run=True)
-    done = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, to_namespace="team")
+    planned = move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, to_namespace="team", dry_run=True)
+    done = move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, to_namespace="team")
     assert (planned.objects, planned.copied, planned.size_bytes) == (done.objects, done.copied, done.size_bytes)
     assert snapshot(one) == before
     assert objects(two, "team") == objects(one)
     assert committed(Prefixed(open_local(str(two)), "team")) == committed(open_local(str(one)))
     assert (two / "team/.datastore-index.json").exists()
-    move(spark, f"cached:{two}", f"cached:{three}", tmp_path, from_namespace="team", index="sharded")
+    move(open_round, f"cached:{two}", f"cached:{three}", tmp_path, from_namespace="team", index="sharded")
     assert objects(three) == objects(one)
     assert committed(open_local(str(three))) == committed(open_local(str(one)))
     assert not (three / ".datastore-index.json").exists()
 
 
-def test_from_and_to_plain_directories(spark: Any, tmp_path: Path, synced: Callable[..., mire.Store]) -> None:
+def test_from_and_to_plain_directories(
+    open_round: OpenRound, tmp_path: Path, synced: Callable[..., mire.Store]
+) -> None:
     """A directory that is used in place becomes a store with hashes; a store becomes a directory in one rename."""
     repo = tmp_path / "plain"
     repo.mkdir()
@@ -92,18 +98,19 @@ def test_from_and_to_plain_directories(spark: Any, tmp_path: Path, synced: Calla
         tier = store.datastore.tier
     store_dir, final = tmp_path / "store", tmp_path / "final"
     store_dir.mkdir()
-    done = move(spark, f"file://{tier}", f"cached:{store_dir}", tmp_path)
+    done = move(open_round, f"file://{tier}", f"cached:{store_dir}", tmp_path)
     assert (done.copied, done.there) == (8, 0)
     assert all(entry.sha256 for entry in committed(open_local(str(store_dir))).values())
-    move(spark, f"cached:{store_dir}", f"file://{final}", tmp_path)
+    move(open_round, f"cached:{store_dir}", f"file://{final}", tmp_path)
     assert objects(final) == objects(store_dir) == objects(Path(tier))
     assert [path.name for path in tmp_path.iterdir() if "migrating" in path.name] == []
     with pytest.raises(ConflictError, match="is not empty"):
-        move(spark, f"cached:{store_dir}", f"file://{final}", tmp_path)
+        move(open_round, f"cached:{store_dir}", f"file://{final}", tmp_path)
 
 
-@pytest.mark.usefixtures("who_copies")
-def test_a_run_that_died_is_gone_on_with(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+def test_a_run_that_died_is_gone_on_with(
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path
+) -> None:
     """What is there is verified by its hash: sound objects stay, rotten ones are replaced; again changes nothing.
 
     The dry run has the same numbers.
@@ -117,19 +124,18 @@ def test_a_run_that_died_is_gone_on_with(spark: Any, synced: Callable[..., mire.
     key, data = list(objects(one).items())[3]
     (two / key).parent.mkdir(parents=True, exist_ok=True)
     (two / key).write_bytes(b"x" * len(data))
-    planned = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded", dry_run=True)
-    done = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded")
+    planned = move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded", dry_run=True)
+    done = move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded")
     assert (done.copied, done.there) == (planned.copied, planned.there) == (5, 3)
     assert objects(two) == objects(one)
     meta = (two / "_index/_meta.json").read_bytes()
-    again = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded")
+    again = move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, index="sharded")
     assert (again.copied, again.there) == (0, 8)
     assert (two / "_index/_meta.json").read_bytes() == meta
 
 
-@pytest.mark.usefixtures("who_copies")
 def test_damage_and_foreign_data_stop_it_before_anything_counts(
-    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path
 ) -> None:
     """A rotten object at the source, or data of somebody else in the target: an error, and no index in the target."""
     fill(synced())
@@ -137,20 +143,22 @@ def test_damage_and_foreign_data_stop_it_before_anything_counts(
     two.mkdir()
     (one / "data/echo/e/note/1/raw").write_text("jello")
     with pytest.raises(FormatError, match=r"data/echo/e/note/1/raw.*nothing was switched.*run again to go on"):
-        move(spark, f"cached:{one}", f"cached:{two}", tmp_path)
+        move(open_round, f"cached:{one}", f"cached:{two}", tmp_path)
     assert committed(open_local(str(two))) == {}
     (one / "data/echo/e/note/1/raw").write_text("hello")
     other = synced("other", remote=two)
     other.model("echo", "x").put("note", "mine")
     with pytest.raises(ConflictError, match="already has data of its own"):
-        move(spark, f"cached:{one}", f"cached:{two}", tmp_path)
+        move(open_round, f"cached:{one}", f"cached:{two}", tmp_path)
     (one / "_index/data--echo--e.json").unlink()
     (tmp_path / "three").mkdir()
     with pytest.raises(FormatError, match="is damaged at 'data--echo--e'"):
-        move(spark, f"cached:{one}", f"cached:{tmp_path / 'three'}", tmp_path)
+        move(open_round, f"cached:{one}", f"cached:{tmp_path / 'three'}", tmp_path)
 
 
-def test_what_the_target_lists_is_not_replaced(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+def test_what_the_target_lists_is_not_replaced(
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path
+) -> None:
     """A target that went its own way under the same paths is refused before a byte of it is another.
 
     So is one whose index agrees and whose object does not: nobody knows whose those bytes are.
@@ -159,12 +167,12 @@ def test_what_the_target_lists_is_not_replaced(spark: Any, synced: Callable[...,
     fill(first)
     one, two = tmp_path / "remote", tmp_path / "two"
     two.mkdir()
-    move(spark, f"cached:{one}", f"cached:{two}", tmp_path)
+    move(open_round, f"cached:{one}", f"cached:{two}", tmp_path)
     listed = two / "data/echo/e/note/1/raw"
     listed.write_text("jello")
     for dry_run in (True, False):
         with pytest.raises(ConflictError, match=r"target lists 'data/echo/e/note/1/raw'.*it is not replaced"):
-            move(spark, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=dry_run)
+            move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=dry_run)
     assert listed.read_text() == "jello"
     listed.write_text("hello")
     synced("other", remote=two, index="dual").model("aws/ec2/vpc", "vpc-1").put("state", "theirs")
@@ -172,12 +180,12 @@ def test_what_the_target_lists_is_not_replaced(spark: Any, synced: Callable[...,
     before = objects(two), committed(open_local(str(two)))
     for dry_run in (True, False):
         with pytest.raises(ConflictError, match=r"data of its own, for example .*which is not what the source has"):
-            move(spark, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=dry_run)
+            move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=dry_run)
     assert (objects(two), committed(open_local(str(two)))) == before
 
 
 def test_a_source_that_changes_is_followed(
-    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is published, replaced or removed after the index was read is as it is in the end; a store is not damaged
     because it changed. One that changes in every round is given up, and nothing counts.
@@ -185,24 +193,33 @@ def test_a_source_that_changes_is_followed(
     store, looks = synced(), 0
     fill(store)
     one, final = tmp_path / "remote", tmp_path / "final"
-    really_look, really_copy = rounds._look, rounds.copy
 
-    def look(*given: Any) -> Any:
-        nonlocal looks
-        looks += 1
-        if looks == 2:  # it was copied in the first round
-            store.model("aws/ec2/vpc", "vpc-1").delete("state", version=1)
-        return really_look(*given)
+    class Late:
+        """A round in the middle of which the source changes."""
 
-    def copy(*given: Any, **options: Any) -> Any:
-        if looks == 1:  # the index was read, nothing is copied yet
-            store.model("aws/ec2/vpc", "vpc-1").put("state", "new")
-            store.model("echo", "e").delete("note")
-        return really_copy(*given, **options)
+        def __init__(self, really: Round) -> None:
+            self.rels = really.rels
+            self._really = really
 
-    monkeypatch.setattr(rounds, "_look", look)
-    monkeypatch.setattr(rounds, "copy", copy)
-    done = move(spark, f"cached:{one}", f"file://{final}", tmp_path)
+        def look(self, source: StoreSpec) -> Looked:
+            nonlocal looks
+            looks += 1
+            if looks == 2:  # it was copied in the first round
+                store.model("aws/ec2/vpc", "vpc-1").delete("state", version=1)
+            return self._really.look(source)
+
+        def copies(self, *given: Any, **options: Any) -> Iterator[dict[str, Any]]:
+            if looks == 1:  # the index was read, nothing is copied yet
+                store.model("aws/ec2/vpc", "vpc-1").put("state", "new")
+                store.model("echo", "e").delete("note")
+            return self._really.copies(*given, **options)
+
+    @contextmanager
+    def open_late() -> Iterator[Round]:
+        with open_round() as really:
+            yield Late(really)
+
+    done = move(open_late, f"cached:{one}", f"file://{final}", tmp_path)
     assert looks == 2
     assert objects(final) == objects(one)
     assert (done.objects, done.copied, done.there) == (len(objects(one)), len(objects(one)), 0)
@@ -211,28 +228,44 @@ def test_a_source_that_changes_is_followed(
     (tmp_path / "two").mkdir()
     store.model("echo", "e").put("note", "hello")
     with pytest.raises(RemoteError, match="was changed again and again while it was copied: nothing was switched"):
-        move(spark, f"cached:{one}", f"cached:{tmp_path / 'two'}", tmp_path)
+        move(open_late, f"cached:{one}", f"cached:{tmp_path / 'two'}", tmp_path)
     assert committed(open_local(str(tmp_path / "two"))) == {}
 
 
-def test_without_a_hash_only_the_time_tells_that_something_is_done(spark: Any) -> None:
-    """An entry of an old client that was rewritten with the same size is copied again in the next round."""
-    same = (10, "2026-01-01T00:00:00.000Z", None)
-    rows = [
-        ("logs/same", "logs", *same, None, None, None),
-        ("logs/rewritten", "logs", 10, "2026-01-02T00:00:00.000Z", None, None, None, None),
-        ("logs/other", "logs", 10, same[1], None, "b", None, None),
-        ("logs/hashed", "logs", 10, same[1], None, "a", None, None),
-    ]
-    entries = frame_of(spark, rows, ENTRIES)
-    wanted = rounds._Wanted(entries=entries, objects=4, size_bytes=40, view=None, damage=None)
-    before = Entry(size_bytes=10, last_modified=same[1], sha256="a")
-    done = {RelPath(row[0]): before for row in rows}
-    assert {row["rel"] for row in rounds._fresh(spark, wanted, done).collect()} == {"logs/rewritten", "logs/other"}
+def test_spark_is_started_for_many_objects_only(
+    run: Callable[..., tuple[int, str, str]],
+    synced: Callable[..., mire.Store],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From as many on as are worth it; --pipeline and --no-pipeline insist, and a master is none without Spark."""
+    fill(synced())  # 8 objects
+    started: list[Any] = []
+    really = round_spark.round_on_spark
+    monkeypatch.setattr(round_spark, "round_on_spark", lambda spark: started.append(spark) or really(spark))
+    for number, (enough, options, is_started) in enumerate(
+        [
+            (7, (), True),
+            (8, (), False),
+            (sys.maxsize, (), False),
+            (sys.maxsize, ("--pipeline",), True),
+            (0, ("--no-pipeline",), False),
+        ]
+    ):
+        monkeypatch.setattr(carrier, "worth_it", lambda _, enough=enough: enough)
+        started.clear()
+        for source in (f"cached:{tmp_path}/remote", f"file://{tmp_path}/remote"):
+            target = f"file://{tmp_path}/copy-{number}-{source[0]}"
+            code, out, err = run("migrate", source, target, *options)
+            assert (code, err) == (0, "")
+            assert "copied         8" in out
+        assert len(started) == 2 * is_started
+    code, _, err = run("migrate", source, f"file://{tmp_path}/x", "--no-pipeline", "--master", "local[2]")
+    assert (code, "--master does not go with --no-pipeline" in err) == (2, True)
 
 
 def test_what_a_dead_migration_left_is_not_part_of_another(
-    spark: Any, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A directory gets what its source has now: not what it had when a run died, nor what another source has.
 
@@ -247,7 +280,7 @@ def test_what_a_dead_migration_left_is_not_part_of_another(
     (staging / "mine").write_text("mine")
     for dry_run in (True, False):
         with pytest.raises(ConflictError, match="does not say which migration left it: move it away"):
-            move(spark, one, f"file://{final}", tmp_path, dry_run=dry_run)
+            move(open_round, one, f"file://{final}", tmp_path, dry_run=dry_run)
     (staging / "mine").unlink()
 
     def die(*_: Any) -> None:
@@ -256,18 +289,18 @@ def test_what_a_dead_migration_left_is_not_part_of_another(
     with monkeypatch.context() as patch:
         patch.setattr(job, "_show", die)
         with pytest.raises(KeyboardInterrupt):
-            move(spark, one, f"file://{final}", tmp_path)
+            move(open_round, one, f"file://{final}", tmp_path)
     store.model("echo", "e").delete("note")
     for dry_run in (True, False):
         with pytest.raises(ConflictError, match=r"what a migration from 'file://.*/remote' left, not from .*/two"):
-            move(spark, two, f"file://{final}", tmp_path, dry_run=dry_run)
+            move(open_round, two, f"file://{final}", tmp_path, dry_run=dry_run)
     with (
         open_turn(str(staging / job._LOCK), wait_ms=0.0, what="a test"),
         pytest.raises(RemoteError, match="another migration into this directory is at work"),
     ):
-        move(spark, one, f"file://{final}", tmp_path)
+        move(open_round, one, f"file://{final}", tmp_path)
     assert (staging / "data/echo/e/note/1/raw").exists()
-    done = move(spark, one, f"file://{final}", tmp_path)
+    done = move(open_round, one, f"file://{final}", tmp_path)
     assert (done.copied, done.there) == (1, 5)  # how high the versions of the name were is said instead
     assert objects(final) == objects(tmp_path / "remote")
     assert sorted(path.name for path in final.iterdir()) == ["data"]
@@ -314,13 +347,15 @@ def test_a_dry_run_leaves_no_trace(
     assert snapshot(tmp_path / "home") == before
 
 
-def test_what_cannot_be_migrated_is_refused(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+def test_what_cannot_be_migrated_is_refused(
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path
+) -> None:
     """A source that is not there, and one store given twice, are refused."""
     (tmp_path / "remote").mkdir()
     with pytest.raises(InputError, match="are the same store"):
-        move(spark, f"file://{tmp_path}/remote", f"file://{tmp_path}/remote", tmp_path)
+        move(open_round, f"file://{tmp_path}/remote", f"file://{tmp_path}/remote", tmp_path)
     with pytest.raises(NotFoundError, match="is not there"):
-        move(spark, f"file://{tmp_path}/nowhere", f"file://{tmp_path}/x", tmp_path)
+        move(open_round, f"file://{tmp_path}/nowhere", f"file://{tmp_path}/x", tmp_path)
 
 
 def test_a_newer_format_is_not_even_read(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
@@ -358,7 +393,9 @@ def test_migrate_on_the_command_line(
     assert "everything is there, and counts" in out
 
 
-def test_what_strayed_from_a_tenant_stays_behind(spark: Any, synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+def test_what_strayed_from_a_tenant_stays_behind(
+    open_round: OpenRound, synced: Callable[..., mire.Store], tmp_path: Path
+) -> None:
     """An index that lists somebody else's path is not followed into that part; the numbers of the dry run agree."""
     fill(synced(index="dual"))
     one, two, stray = tmp_path / "remote", tmp_path / "two", "team/data/echo/e/note/1/raw"
@@ -368,8 +405,8 @@ def test_what_strayed_from_a_tenant_stays_behind(spark: Any, synced: Callable[..
     (one / stray).parent.mkdir(parents=True)
     (one / stray).write_text("hello")
     two.mkdir()
-    planned = move(spark, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=True)
-    done = move(spark, f"cached:{one}", f"cached:{two}", tmp_path)
+    planned = move(open_round, f"cached:{one}", f"cached:{two}", tmp_path, dry_run=True)
+    done = move(open_round, f"cached:{one}", f"cached:{two}", tmp_path)
     assert done.left_out == planned.left_out == (stray,)
     assert (planned.objects, planned.size_bytes) == (done.objects, done.size_bytes)
     assert not (two / "team").exists()

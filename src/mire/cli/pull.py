@@ -12,7 +12,7 @@ from mire.cli.sparked import bulk_options
 @click.option("--theirs", is_flag=True, help="Where both sides changed, theirs wins; ours is kept beside the cache.")
 @click.option("--dry-run", is_flag=True, help="Show what would be brought; nothing is.")
 @click.option("--all", "is_bulk", is_flag=True, help="Bring everything, content too, and move many files on Spark.")
-@bulk_options
+@bulk_options("With --all: run")
 @common_options
 def command(
     models: tuple[str, ...],

@@ -11,7 +11,7 @@ from mire.cli.sparked import bulk_options
 @click.option("--ours", is_flag=True, help="Where both sides changed, ours wins.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; nothing is.")
 @click.option("--all", "is_bulk", is_flag=True, help="Look at every file, and move many of them on Spark.")
-@bulk_options
+@bulk_options("With --all: run")
 @common_options
 def command(full: bool, ours: bool, dry_run: bool, is_bulk: bool, is_forced: bool | None, master: str | None) -> None:
     """Publish what changed here and is not at the remote yet.

@@ -18,6 +18,8 @@ from mire.model.config import SYNC_ENDLESS_MS
 
 if TYPE_CHECKING:
     from mire.flow.datastore import Datastore
+    from mire.pipeline.rounds import OpenRound
+    from mire.pipeline.sides import Side
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,15 +33,15 @@ def spark_options(command: F) -> F:
     )(command)
 
 
-def bulk_options(command: F) -> F:
+def bulk_options(when: str) -> Callable[[F], F]:
     """Add the options of commands that run on Spark when there is much to do."""
     insist = click.option(
         "--pipeline/--no-pipeline",
         "is_forced",
         default=None,
-        help="With --all: run on Spark whatever there is to do, or never (default: from many files on).",
+        help=f"{when} on Spark whatever there is to do, or never (default: from many files on).",
     )
-    return insist(spark_options(command))
+    return lambda command: insist(spark_options(command))
 
 
 @contextmanager
@@ -50,16 +52,50 @@ def carried(ds: "Datastore", *, is_bulk: bool, is_forced: bool | None, master: s
     if is_bulk and settings().sync_timeout_s is None:
         # Moving everything takes as long as it takes; a limit for it is one that was given for it.
         ds = replace(ds, config=replace(ds.config, sync_timeout_ms=SYNC_ENDLESS_MS))
+    _check_master(master, is_forced)
     if not is_bulk or is_forced is False:
         yield ds
         return
-    from mire.edge import process
-    from mire.pipeline.carrier import SparkCarrier, worth_it
-    from mire.pipeline.session import expected_cores
+    from mire.pipeline.carrier import SparkCarrier
 
-    enough = 1 if is_forced else worth_it(expected_cores(master, process.environ()))
+    enough = 1 if is_forced else _enough(master)
     with SparkCarrier(lambda: open_spark(master, is_moving=True), worth_it=enough) as carrier:
         yield replace(ds, carrier=carrier)
+
+
+@contextmanager
+def rounds_of(source: "Side", *, is_forced: bool | None, master: str | None) -> "Iterator[OpenRound]":
+    """Where a migration is done: on Spark if that is wanted, or there is so much of it."""
+    from mire.pipeline.session import check_installed
+
+    _check_master(master, is_forced)
+    check_installed()
+    from mire.pipeline.progress import watched
+    from mire.pipeline.round_here import has_more, round_here
+
+    if is_forced or (is_forced is None and has_more(source.spec, _enough(master))):
+        with open_spark(master, is_moving=True) as spark:
+            from mire.pipeline.round_spark import round_on_spark
+
+            yield lambda: round_on_spark(spark)
+    else:
+        given = settings()
+        with watched(None, lambda text: show_progress(given, text)):
+            yield round_here
+
+
+def _check_master(master: str | None, is_forced: bool | None) -> None:
+    if master is not None and is_forced is False:
+        raise click.UsageError("--master does not go with --no-pipeline.")
+
+
+def _enough(master: str | None) -> int:
+    """From how many files on Spark is worth it where it would run."""
+    from mire.edge import process
+    from mire.pipeline.carrier import worth_it
+    from mire.pipeline.session import expected_cores
+
+    return worth_it(expected_cores(master, process.environ()))
 
 
 @contextmanager

@@ -31,14 +31,14 @@ _START_MS: Final = 8_000
 _FILE_MS: Final = 0.52
 _FILE_MS_ON_SPARK: Final = 0.59
 """What starting Spark takes, and what a small file takes of a core in one process and in a task; docs/benchmarks.md."""
-CORES_MIN: Final = 3
+_CORES_MIN: Final = 3
 """On two cores Spark was slower even with 100,000 files."""
 AT_A_TIME: Final = 50_000
 
 
 def worth_it(cores: int) -> int:
     """Files from which on starting Spark is made up for by the cores that one process leaves idle."""
-    return sys.maxsize if cores < CORES_MIN else round(_START_MS / (_FILE_MS - _FILE_MS_ON_SPARK / cores))
+    return sys.maxsize if cores < _CORES_MIN else round(_START_MS / (_FILE_MS - _FILE_MS_ON_SPARK / cores))
 
 
 class SparkCarrier:

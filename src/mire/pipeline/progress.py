@@ -1,7 +1,6 @@
 """How far the jobs of a session are.
 
-Owns: a thread that asks Spark now and then, or the handler that a Connect server tells; what is done outside of Spark
-meanwhile.
+Owns: a thread that asks Spark now and then, or the handler that a Connect server tells; what is done without Spark.
 Must not know: how progress is shown.
 Keeps: it ends with the block, and whatever goes wrong in it concerns nobody.
 """
@@ -28,7 +27,7 @@ class _Count:
 
 
 _here: Final[list[_Count]] = []
-"""What this process does itself, between the jobs of Spark; told by the latest."""
+"""What this process does itself; told by the latest."""
 
 
 def counted(rows: Iterable[Row], total: int) -> Iterator[Row]:
@@ -44,14 +43,14 @@ def counted(rows: Iterable[Row], total: int) -> Iterator[Row]:
 
 
 @contextmanager
-def watched(spark: "SparkSession", show: Callable[[str], None]) -> Iterator[None]:
-    """Tell how many tasks of the stages under way are done, for as long as the block runs."""
-    with _told(spark, show) if is_connected(spark) else _asked(spark, show):
+def watched(spark: "SparkSession | None", show: Callable[[str], None]) -> Iterator[None]:
+    """Tell how much of what is under way is done, for as long as the block runs: tasks, or files without Spark."""
+    with _told(spark, show) if spark is not None and is_connected(spark) else _asked(spark, show):
         yield
 
 
 @contextmanager
-def _asked(spark: "SparkSession", show: Callable[[str], None]) -> Iterator[None]:
+def _asked(spark: "SparkSession | None", show: Callable[[str], None]) -> Iterator[None]:
     ended = threading.Event()
 
     def watch() -> None:
@@ -87,15 +86,17 @@ def _told(spark: Any, show: Callable[[str], None]) -> Iterator[None]:
         spark.removeProgressHandler(handle)
 
 
-def _state_of(spark: "SparkSession") -> str | None:
+def _state_of(spark: "SparkSession | None") -> str | None:
     """The stages under way in a few words; None when there are none, or nobody can tell."""
+    for count in _here[-1:]:
+        return f"moved: {count.done} of {count.total} files"
+    if spark is None:
+        return None
     try:
         tracker = spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
     except Exception:  # noqa: BLE001 - a session that stops answers anything
         return None
-    for count in _here[-1:]:
-        return f"moved: {count.done} of {count.total} files"
     return _text([(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None])
 
 

@@ -13,8 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import SparkSession
-
 from mire.edge import files
 from mire.edge.turn import open_turn
 from mire.errors import ConflictError, InputError, shown
@@ -25,8 +23,7 @@ from mire.flow.lock import hold_global
 from mire.flow.place import open_place
 from mire.flow.reading import read_for
 from mire.model.names import PRIVATE_PREFIX
-from mire.pipeline.foreign import spark_errors
-from mire.pipeline.rounds import Moved, copy_all, occupied, plan_all
+from mire.pipeline.rounds import Moved, OpenRound, copy_all, occupied, plan_all
 from mire.pipeline.sides import Side
 from mire.pipeline.store import StoreSpec, open_spec
 from mire.plan.commit import Changes
@@ -38,23 +35,22 @@ _LOCK: Final = f"{PRIVATE_PREFIX}-mire-migration.lock"
 """Which source is copied into a directory, and whose turn it is; both go when it has its name."""
 
 
-def migrate_store(spark: SparkSession, source: Side, target: Side, *, dry_run: bool = False) -> Moved:
+def migrate_store(open_round: OpenRound, source: Side, target: Side, *, dry_run: bool = False) -> Moved:
     """Copy everything, then show it: an index is committed once, a directory gets its name last."""
     if source.spec == target.spec.to_read():
         raise InputError(f"SRC and DST are the same store, {shown(source.name)}: name two")
-    with spark_errors("the migration"):
-        if target.spec.is_directory:
-            return _into_directory(spark, source, target, dry_run=dry_run)
-        if dry_run or target.ds is None:
-            return plan_all(spark, source, target, is_new=False)
-        return _into_store(spark, source, target, target.ds)
+    if target.spec.is_directory:
+        return _into_directory(open_round, source, target, dry_run=dry_run)
+    if dry_run or target.ds is None:
+        return plan_all(open_round, source, target, is_new=False)
+    return _into_store(open_round, source, target, target.ds)
 
 
-def _into_store(spark: SparkSession, source: Side, target: Side, ds: Datastore) -> Moved:
+def _into_store(open_round: OpenRound, source: Side, target: Side, ds: Datastore) -> Moved:
     check_gate(ds)
     # The lock alone, without what a cached datastore does around its own work: its cache stays empty.
     with hold_global(replace(ds, lifecycle=None)) as hold, open_place(ds) as place:
-        wanted, done = copy_all(spark, source, target)
+        wanted, done = copy_all(open_round, source, target)
         hold.check(is_strict=True)
         is_sharded = ds.sync.is_sharded
         reading = read_for(place, wanted, is_fresh_sharded=is_sharded)
@@ -72,7 +68,7 @@ def _into_store(spark: SparkSession, source: Side, target: Side, ds: Datastore) 
     return done
 
 
-def _into_directory(spark: SparkSession, source: Side, target: Side, *, dry_run: bool) -> Moved:
+def _into_directory(open_round: OpenRound, source: Side, target: Side, *, dry_run: bool) -> Moved:
     root = str(target.spec.settings)
     final = os.path.join(root, target.spec.namespace) if target.spec.namespace else root
     staging = f"{final.rstrip('/')}{_STAGING}"
@@ -82,9 +78,9 @@ def _into_directory(spark: SparkSession, source: Side, target: Side, *, dry_run:
         is_new = not os.path.isdir(staging)
         if not is_new:
             _check_staging(staging, source)
-        return plan_all(spark, source, replace(staged, name=target.name), is_new=is_new)
+        return plan_all(open_round, source, replace(staged, name=target.name), is_new=is_new)
     with _open_staging(staging, final, source):
-        wanted, done = copy_all(spark, source, staged)
+        wanted, done = copy_all(open_round, source, staged)
         _prune(staging, wanted)
         _show(staging, final)
     return replace(done, target=target.name)

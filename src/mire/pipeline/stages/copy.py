@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from mire.edge.remote import Absent, Condition, Matches, Refused, Remote, Stored, Unknown
@@ -76,9 +75,9 @@ def copy(frame: DataFrame, how: Copying) -> DataFrame:
     return moves(frame, how.open, at_once=how.at_once, gathered=how.gathered)
 
 
-def copy_here(batches: Iterable[pa.RecordBatch], how: Copying) -> Iterator[Row]:
+def copy_here(rows: Iterable[Row], how: Copying) -> Iterator[Row]:
     """The same, by this process."""
-    found = moves_here(batches, how.open, at_once=how.at_once, gathered=how.gathered, is_alone=True)
+    found = moves_here(rows, how.open, at_once=how.at_once, gathered=how.gathered, is_alone=True)
     names = tuple(MOVED.names)  # made anew whenever Arrow is asked
     return (dict(zip(names, result, strict=True)) for result in found)
 

@@ -27,12 +27,22 @@ _LEVELS_MAX: Final = 200
 """Requests the driver makes at most to cut a listing."""
 _LEVELS_AT_ONCE: Final = 16
 
+ObjectRow = tuple[str, int, str, float]
+"""The values of a row of `OBJECTS`."""
+
 
 def scan(spark: SparkSession, spec: StoreSpec, *, cores: int) -> DataFrame:
     """Every object of a namespace that clients sync."""
     pieces = plan_pieces(open_spec(spec), wanted=_PIECES_A_CORE * cores, is_solo=not spec.namespace)
     frame = frame_of(spark, pieces, _PIECES).repartition(max(1, min(len(pieces), _PIECES_A_CORE * cores)))
     return mapped(frame, lambda batches: _listed(spec, batches), OBJECTS)
+
+
+def objects_in(spec: StoreSpec) -> Iterator[ObjectRow]:
+    """The rows of `scan`, listed by this process."""
+    remote = open_spec(spec)
+    for prefix, is_level in plan_pieces(remote, wanted=1, is_solo=not spec.namespace):
+        yield from _listed_at(remote, prefix, is_level=is_level)
 
 
 def plan_pieces(remote: Remote, *, wanted: int, is_solo: bool) -> list[tuple[str, bool]]:
@@ -67,14 +77,11 @@ def _is_foreign(remote: Remote, prefix: str, *, is_solo: bool) -> bool:
 def _listed(spec: StoreSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     remote = open_spec(spec)
     for piece in rows_of(batches):
-        prefix = piece["prefix"]
-        found = iter(remote.list_level(prefix).objects) if piece["is_level"] else remote.list(prefix)
-        yield from batches_of(
-            (
-                (stat.key, stat.size_bytes, stat.fingerprint, stat.modified_ms)
-                for stat in found
-                # What nobody claimed and looks like a tenant's is a stray here: no index of ours may come to list it.
-                if not is_internal(stat.key) and tenant_of(stat.key) is None
-            ),
-            OBJECTS,
-        )
+        yield from batches_of(_listed_at(remote, piece["prefix"], is_level=piece["is_level"]), OBJECTS)
+
+
+def _listed_at(remote: Remote, prefix: str, *, is_level: bool) -> Iterator[ObjectRow]:
+    for stat in remote.list_level(prefix).objects if is_level else remote.list(prefix):
+        # What nobody claimed and looks like a tenant's is a stray here: no index of ours may come to list it.
+        if not is_internal(stat.key) and tenant_of(stat.key) is None:
+            yield stat.key, stat.size_bytes, stat.fingerprint, stat.modified_ms

@@ -33,7 +33,8 @@ UNLISTED: Final = "unlisted"
 
 _NAMES: Final = pa.schema([("partition", pa.string()), ("is_listed", pa.bool_())])
 _SHARDS_A_TASK: Final = 64
-_Row = tuple[str | None, str | None, int | None, str | None, str | None, str | None, str | None, str | None]
+EntryRow = tuple[str | None, str | None, int | None, str | None, str | None, str | None, str | None, str | None]
+"""The values of a row of `ENTRIES`."""
 
 
 def read_index(spark: SparkSession, spec: StoreSpec, view: IndexView, *, cores: int) -> DataFrame:
@@ -74,7 +75,7 @@ def entry_in(row: dict[str, object]) -> Entry | Damaged | None:
     )
 
 
-def entry_row(rel: str, partition: str | None, entry: Entry | Damaged) -> _Row:
+def entry_row(rel: str, partition: str | None, entry: Entry | Damaged) -> EntryRow:
     """The row that holds an entry."""
     if isinstance(entry, Damaged):
         return rel, partition, None, None, None, None, None, entry.reason
@@ -82,23 +83,39 @@ def entry_row(rel: str, partition: str | None, entry: Entry | Damaged) -> _Row:
     return rel, partition, entry.size_bytes, entry.last_modified, entry.local_mtime, entry.sha256, extra, None
 
 
+def entry_rows(spec: StoreSpec, view: IndexView, *, is_alone: bool) -> Iterator[EntryRow]:
+    """The rows of `read_index`, read by this process; `is_alone` as in `pool.run`."""
+    remote, listed = open_spec(spec), set(view.listed)
+    if view.form == "sharded":
+        return _rows_of_shards(remote, [(name, name in listed) for name in view.partitions], is_alone=is_alone)
+    return iter(()) if view.monolith_tag is None else iter(_rows_of_monolith(remote))
+
+
 def _monolith(spec: StoreSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in rows_of(batches):
-        body = fetch(open_spec(spec), MONOLITH)
-        if body is not None and not isinstance(body, Same):
-            try:
-                rows = _rows(decode_monolith(body.data), None, is_listed=True)
-            except FormatError as error:
-                rows = iter([_about(MONOLITH, error.message)])
-            yield from batches_of(rows, ENTRIES)
+        yield from batches_of(_rows_of_monolith(open_spec(spec)), ENTRIES)
+
+
+def _rows_of_monolith(remote: Remote) -> Iterable[EntryRow]:
+    body = fetch(remote, MONOLITH)
+    if body is None or isinstance(body, Same):
+        return ()
+    try:
+        return _rows(decode_monolith(body.data), None, is_listed=True)
+    except FormatError as error:
+        return [_about(MONOLITH, error.message)]
 
 
 def _shards(spec: StoreSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    remote = open_spec(spec)
     names = ((row["partition"], row["is_listed"]) for row in rows_of(batches))
-    found = pool.run(lambda item: _fetched(remote, item[0]), names, at_once=AT_ONCE)
-    rows = (row for (name, is_listed), seen in found for row in _shard_rows(name, seen, is_listed=is_listed))
-    yield from batches_of(rows, ENTRIES)
+    yield from batches_of(_rows_of_shards(open_spec(spec), names, is_alone=False), ENTRIES)
+
+
+def _rows_of_shards(remote: Remote, names: Iterable[tuple[str, bool]], *, is_alone: bool) -> Iterator[EntryRow]:
+    found = pool.run(
+        lambda item: _fetched(remote, item[0]), names, at_once=AT_ONCE, gathered=is_alone, is_alone=is_alone
+    )
+    return (row for (name, is_listed), seen in found for row in _shard_rows(name, seen, is_listed=is_listed))
 
 
 def _fetched(remote: Remote, name: str) -> IndexText | Damaged:
@@ -111,18 +128,18 @@ def _fetched(remote: Remote, name: str) -> IndexText | Damaged:
         return Damaged(reason=error.message)
 
 
-def _shard_rows(name: str, seen: IndexText | Damaged, *, is_listed: bool) -> Iterable[_Row]:
+def _shard_rows(name: str, seen: IndexText | Damaged, *, is_listed: bool) -> Iterable[EntryRow]:
     if isinstance(seen, Damaged):
         return [_about(name, seen.reason)]
     told = [] if is_listed or not seen else [_about(name, UNLISTED)]
     return [*told, *_rows(seen, name, is_listed=is_listed)]
 
 
-def _about(name: str, what: str) -> _Row:
+def _about(name: str, what: str) -> EntryRow:
     return None, name, None, None, None, None, None, what
 
 
-def _rows(text: IndexText, name: str | None, *, is_listed: bool) -> Iterator[_Row]:
+def _rows(text: IndexText, name: str | None, *, is_listed: bool) -> Iterator[EntryRow]:
     for rel, entry in text.entries():
         # A shard that nobody lists still counts; what else is in it may be left from another rule.
         if not is_internal(rel) and (is_listed or partition_of(rel) == name):

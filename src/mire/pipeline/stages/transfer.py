@@ -56,14 +56,14 @@ def moves(
     """What comes of moving each row, some of a task's at once; `gathered` as in `pool.run`."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = moves_here(batches, open_move, at_once=at_once, gathered=gathered, is_alone=False)
+        found = moves_here(rows_of(batches), open_move, at_once=at_once, gathered=gathered, is_alone=False)
         yield from batches_of(found, MOVED, _ROWS_A_BATCH)
 
     return mapped(frame, work, MOVED)
 
 
 def moves_here(
-    batches: Iterable[pa.RecordBatch],
+    rows: Iterable[Row],
     open_move: Callable[[], Callable[[Row], Result]],
     *,
     at_once: int,
@@ -71,7 +71,7 @@ def moves_here(
     is_alone: bool,
 ) -> Iterator[Result]:
     """What comes of moving each row, by this process; `gathered` and `is_alone` as in `pool.run`."""
-    moved = pool.run(open_move(), rows_of(batches), at_once=at_once, gathered=gathered, is_alone=is_alone)
+    moved = pool.run(open_move(), rows, at_once=at_once, gathered=gathered, is_alone=is_alone)
     return (result for _, result in moved)
 
 
