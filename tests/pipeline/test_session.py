@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from mire.pipeline import frames
 from mire.pipeline.foreign import spark_errors
 from mire.pipeline.frames import ENTRIES, batch_of, batches_of, frame_of, mapped, streamed
 from mire.pipeline.java import find_java_home
-from mire.pipeline.progress import watched
+from mire.pipeline.progress import counted, watched
 from mire.pipeline.release import Release, check_release, this_release
 from mire.pipeline.session import open_session
 from sparkconnect import HANG_S
@@ -124,6 +125,22 @@ def test_one_sees_how_far_a_job_is(spark: Any, tmp_path: Path) -> None:
     with watched(spark, show):
         assert mapped(frame_of(spark, [["a"] + [None] * 7], ENTRIES).coalesce(1), work, ENTRIES).count() == 1
     assert "spark: 0 of 1 tasks" in texts
+
+
+def test_progress_without_spark_is_told_in_files() -> None:
+    """What this process does itself is counted, too."""
+    told, texts = threading.Event(), list[str]()
+
+    def show(text: str) -> None:
+        texts.append(text)
+        told.set()
+
+    with watched(None, show):
+        rows = counted(iter("ab"), 2)
+        assert next(rows) == "a"
+        assert told.wait(30)
+        assert list(rows) == ["b"]
+    assert texts[0] == "moved: 1 of 2 files"
 
 
 def test_an_error_of_a_task_arrives_as_what_it_was(spark: Any) -> None:
