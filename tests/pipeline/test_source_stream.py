@@ -136,6 +136,19 @@ def test_a_long_stream_keeps_little(synced: Callable[..., mire.Store], tmp_path:
     assert rows_of(again, offset, again.latestOffset(offset, ReadAllAvailable())) == [key]
 
 
+def test_content_comes_with_a_stream_when_it_is_asked_for(synced: Callable[..., mire.Store], tmp_path: Path) -> None:
+    """As with a batch: the bytes of each version, else nothing."""
+    put(synced(), "vpc-1", "state", 2)
+    reader = reader_of(tmp_path, content="true")
+    start = reader.initialOffset()
+    rows = all_rows_of(reader, start, reader.latestOffset(start, ReadAllAvailable()))
+    assert [json.loads(row["content"]) for row in rows] == [{"n": 0}, {"n": 1}]
+    plain = reader_of(tmp_path, statelocation=str(tmp_path / "other"))
+    start = plain.initialOffset()
+    rows = all_rows_of(plain, start, plain.latestOffset(start, ReadAllAvailable()))
+    assert [row["content"] for row in rows] == [None, None]
+
+
 @pytest.mark.parametrize("index", ["sharded", "dual"])
 def test_a_name_that_went_and_came_back(synced: Callable[..., mire.Store], tmp_path: Path, index: str) -> None:
     """A name that was seen gone is new when it comes back, whatever number it begins with, and after every restart.
