@@ -25,8 +25,11 @@ from servers import free_ports
 READY_S = 90
 """Nothing of Spark takes this long to start; it only turns a hang into a failure."""
 
-QUICK = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m {classes_option(os.environ, '')}".strip()
-"""Options of a Java that lives for minutes: it does not compile what it will not run again, nor read what is kept."""
+QUICK = " ".join(
+    ("-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xss4m", classes_option(os.environ, ""))
+).strip()
+"""Options of a Java that lives for minutes: it does not compile what it will not run again, nor read what is kept, and
+has room for what it compiled: else it goes through that over and over to throw some away."""
 
 LARGE, SMALL = "640m", "512m"
 """Memory of an executor: a worker has room for one of each."""

@@ -199,6 +199,7 @@ def test_a_store_in_use_is_not_damaged(
     monkeypatch.setattr(job, "scan", listed_in_between)
     done = verify_store(spark, one.datastore, deep=True)
     assert {(each.kind, each.path) for each in done.findings if each.is_damage} == {("dangling", f"{STATE}/1/raw")}
+    assert done.damaged == 1
     notes = {(each.path, each.remedy) for each in done.findings if not each.is_damage and each.kind == "dangling"}
     remedy = "it was changed while the store was verified: verify again"
     names = ("1/metadata.yaml", "1/raw", "latest")

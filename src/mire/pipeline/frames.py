@@ -5,12 +5,14 @@ Must not know: what fills a table, or who reads it.
 Keeps: times are text or whole numbers as the wire has them: no table depends on a time zone.
 """
 
+import gc
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -361,9 +363,19 @@ def mapped(
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with told():
             check_release(driver)
+            _set_imports_aside()
             yield from work(batches)
 
     return frame.mapInArrow(task, spark_schema(schema))
+
+
+@cache
+def _set_imports_aside() -> None:
+    """Have the garbage collector pass over what a worker imported: after each task Spark lets it look at everything.
+
+    For a small task that took longer than the task itself.
+    """
+    gc.freeze()
 
 
 def spread(spark: SparkSession, items: Sequence[Mapping[str, Any]], schema: pa.Schema, groups: int) -> DataFrame:

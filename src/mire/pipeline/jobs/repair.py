@@ -118,6 +118,8 @@ def _report(cases: Iterable[_Case], others: Iterable[Repair], *, is_dry_run: boo
 
 
 def _others(tables: Tables) -> list[Repair]:
+    if tables.kinds.keys() <= set(_PATHS):
+        return []
     found = tables.findings.where(~F.col("kind").isin(*_PATHS)).select("path", "kind").collect()
     is_torn = any(row["kind"] in _REBUILD for row in found)
     # What a marker leads to may be what a lost shard listed.
@@ -139,12 +141,17 @@ def lost_paths(view: IndexView, others: Collection[Repair]) -> Callable[[str], b
 
 def _cases(place: Place, tables: Tables, lost: Callable[[str], bool], *, orphans: Orphans, drop: bool) -> list[_Case]:
     """The paths that need a remedy, looked at again and decided about."""
+    if tables.kinds.keys().isdisjoint(_PATHS):
+        return []
     found = tables.findings.where(F.col("kind").isin(*_PATHS)).groupBy("path").agg(F.min("kind").alias("kind"))
     odd = tables.compared.join(found, F.col("rel") == F.col("path")).drop("path").persist()
     now_ms = place.remote.server_time_ms()
     try:
         read = _read(odd, tables, place.ds)
-        rows = [row.asDict() for row in odd.join(read, "rel", "left").orderBy("rel").collect()]
+        # The driver has all of them: to let Spark sort them would be another job.
+        rows = sorted(
+            (row.asDict() for row in odd.join(read, "rel", "left").collect()), key=lambda row: str(row["rel"])
+        )
     finally:
         odd.unpersist()
     here = dict(pool.run(lambda rel: _here(place.ds, RelPath(rel)), [row["rel"] for row in rows], at_once=8))

@@ -74,7 +74,9 @@ def plan_store(spark: SparkSession, ds: Datastore, now: datetime) -> Iterator[Ou
         rows = (row for name in rows_of(batches) for row in _looked(store, name))
         yield from batches_of(rows, RETENTION)
 
-    for row in decide_rows(mapped(frame, work, RETENTION), now).toLocalIterator():
+    # The driver takes in all of them in any case: to let Spark sort them would be another job.
+    rows = decide_rows(mapped(frame, work, RETENTION), now).collect()
+    for row in sorted(rows, key=lambda each: tuple(str(each[part]) for part in _KEY)):
         model = ModelRef(model_type=ModelType(row["model_type"]), model_id=ModelId(row["model_id"]))
         name = DataName(row["name"])
         if row["is_odd"]:
@@ -210,5 +212,4 @@ def decide_rows(versions: DataFrame, now: datetime) -> DataFrame:
             F.sum("size_bytes").alias("size_bytes"),
             F.max("has_odd").alias("is_odd"),
         )
-        .orderBy(*_KEY)
     )

@@ -78,6 +78,8 @@ class Tables:
 
     compared: DataFrame
     findings: DataFrame
+    kinds: dict[str, tuple[int, int]]
+    """How many findings of each kind there are, and how many of those are damage."""
     view: IndexView
 
 
@@ -105,15 +107,22 @@ def verify_store(
 
 def _reported(tables: Tables, *, deep: bool, is_directory: bool) -> StoreVerified:
     done = _counted(tables, StoreVerified(form=tables.view.form), deep=deep, is_directory=is_directory)
-    kinds = tables.findings.groupBy("kind").agg(
+    done.kinds = {kind: count for kind, (count, _) in tables.kinds.items()}
+    done.damaged = sum(damaged for _, damaged in tables.kinds.values())
+    if done.kinds:
+        first = tables.findings.orderBy(F.desc("is_damage"), "kind", "path").limit(SHOWN_MAX)
+        done.findings = [Finding(**row.asDict()) for row in first.collect()]
+    return done
+
+
+def _kinds_of(findings: DataFrame) -> dict[str, tuple[int, int]]:
+    """How many findings of each kind there are, and how many of those are damage; this works out what is kept."""
+    kinds = findings.groupBy("kind").agg(
         F.count("*").alias("count"), F.sum(F.col("is_damage").cast("bigint")).alias("damaged")
     )
-    for row in kinds.orderBy("kind").collect():
-        done.kinds[row["kind"]] = row["count"]
-        done.damaged += row["damaged"]
-    first = tables.findings.orderBy(F.desc("is_damage"), "kind", "path").limit(SHOWN_MAX)
-    done.findings = [Finding(**row.asDict()) for row in first.collect()]
-    return done
+    # A few rows: to let Spark sort them would be another job.
+    rows = sorted(kinds.collect(), key=lambda row: str(row["kind"]))
+    return {row["kind"]: (row["count"], row["damaged"]) for row in rows}
 
 
 @contextmanager
@@ -145,7 +154,7 @@ def open_tables(
         for part in parts[1:]:
             findings = findings.unionByName(part)
         findings = kept(stack, findings)
-        findings.count()
+        kinds = _kinds_of(findings)
         after = look_at_index(remote)
         changed = changed_parts(view, after)
         if changed:
@@ -155,7 +164,8 @@ def open_tables(
                 was = entries.join(names, F.col("partition") == F.col("moved"), "left_semi")
                 now = _entries(spark, spec, only(after, changed), cores)
             findings = kept(stack, _excused(findings, _paths_changed(was, now).union(names)))
-        yield Tables(compared=compared, findings=findings, view=view)
+            kinds = _kinds_of(findings)
+        yield Tables(compared=compared, findings=findings, kinds=kinds, view=view)
 
 
 def _paths_changed(was: DataFrame, now: DataFrame) -> DataFrame:
