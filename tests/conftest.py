@@ -39,7 +39,7 @@ def _is_roomy_memory() -> bool:
 if _is_roomy_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 
-pytest_plugins = ["disks", "servers", "sparks", "sparkconnect", "sparkwheels"]
+pytest_plugins = ["disks", "forked_mire", "servers", "sparks", "sparkconnect", "sparkwheels"]
 
 _WITH_SPARK = "tests/pipeline/"
 
