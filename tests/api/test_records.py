@@ -203,6 +203,13 @@ def test_records_of_both_tiers_are_read(repo: Path, tmp_path: Path) -> None:
     assert shared.runs.get(WORKFLOW, RUN).id == RUN
 
 
+def test_events_of_one_millisecond_are_newest_first(store: mire.Store) -> None:
+    """Of events with one time, the one that was written last comes first."""
+    for command in ("one", "two", "three"):
+        store.audit.command(command, timestamp=START)
+    assert [event.command for event in store.audit.list()] == ["three", "two", "one"]
+
+
 def test_audit_lines_are_what_the_reference_writes(store: mire.Store, repo: Path) -> None:
     """One file per kind and UTC day, one compact JSON object per line."""
     store.audit.command("model run", cwd="/x", session_id="s", exit_code=0, timestamp="2026-05-17T23:59:59.999Z")

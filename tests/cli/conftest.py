@@ -72,6 +72,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store out of reach is asked as often as ever inside this process, without the waits, which have their tests."""
+    monkeypatch.setattr("mire.edge.retrying.Patience.delay_ms", lambda *_: 0)
+
+
 @pytest.fixture
 def run(
     repo: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]

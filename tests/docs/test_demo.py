@@ -26,9 +26,9 @@ def run_demo(tmp_path: Path, path: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_demo_runs_and_cleans_up(tmp_path: Path) -> None:
+def test_demo_runs_and_cleans_up(tmp_path: Path, forked_mire: Path) -> None:
     """The whole demo succeeds, shows the exit codes it is about, and removes its directory."""
-    done = run_demo(tmp_path, f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    done = run_demo(tmp_path, os.pathsep.join((str(forked_mire), str(Path(sys.executable).parent), os.environ["PATH"])))
     assert done.returncode == 0, done.stdout + done.stderr
     for shown in ("$ mire init", "(exit 75)", "(exit 7)", "no locks", "The demo did what it said."):
         assert shown in done.stdout

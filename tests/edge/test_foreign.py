@@ -350,6 +350,16 @@ def test_tls_that_is_not_trusted(serve: Callable[..., str], tmp_path: Path) -> N
         assert trusting.server_time_ms() > 0
 
 
+def test_the_clock_of_a_server_without_tls(serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no TLS, nobody reads who could be trusted: that takes longer than asking."""
+
+    def read(**_: object) -> None:
+        raise AssertionError("the authorities were read")
+
+    monkeypatch.setattr("ssl.create_default_context", read)
+    assert s3_at(serve()).server_time_ms() > 0
+
+
 def test_tls_to_a_server_that_has_none(serve: Callable[..., str]) -> None:
     """Speaking TLS to a plain server is a TLS error."""
     remote = s3_at(serve().replace("http://", "https://"))

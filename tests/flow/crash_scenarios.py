@@ -115,9 +115,8 @@ def numbers_in(state: dict[str, Any]) -> dict[str, set[int]]:
     return {name: set(versions) for name, versions in names.items() if isinstance(versions, dict)}
 
 
-def check_next_put(repo: Path, before: dict[str, Any]) -> None:
+def check_next_put(repo: Path, before: dict[str, Any], current: dict[str, Any]) -> None:
     """The next write succeeds, takes a number never seen before, and brings nothing deleted back."""
-    current = seen(repo)
     model = model_of(mire.open(repo))
     for name in ("state", "other"):
         number = model.put(name, "next", revive=True, content_type="application/json").version
@@ -154,7 +153,7 @@ def main(scenario: str, directory: Path) -> None:
         state = seen(repo)
         assert state in (before, after), f"dying before operation {step} shows neither state:\n{state}"
         states.add(state == after)
-        check_next_put(repo, before)
+        check_next_put(repo, before, state)
     assert count > 3, "the scenario has no file operations to die between"
     print(count, sorted(states), os.linesep, end="")  # noqa: T201 - the result of the script
 

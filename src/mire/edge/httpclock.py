@@ -28,8 +28,7 @@ def server_time_ms(place: Place, ca_file: str | None) -> float:
     """What the server's clock shows, at a resolution of one second: never ahead of the real one."""
     limit_ms = min(place.timeout_ms, round(CONNECT_TIMEOUT.total_seconds() * 1000))
     try:
-        context = ssl.create_default_context(cafile=ca_file)
-        opener = build_opener(_Staying(), HTTPSHandler(context=context))
+        opener = build_opener(_Staying(), HTTPSHandler(context=_context(place.endpoint, ca_file)))
         request = Request(place.endpoint + "/", method="HEAD")  # noqa: S310 - an endpoint is http or https, as checked
         try:
             with opener.open(request, timeout=limit_ms / 1000) as answer:
@@ -41,6 +40,13 @@ def server_time_ms(place: Place, ca_file: str | None) -> float:
     except (OSError, HTTPException, ValueError, TypeError) as error:
         failure = _failure_of(error)
     raise error_of(failure, replace(place, timeout_ms=limit_ms))
+
+
+def _context(endpoint: str, ca_file: str | None) -> ssl.SSLContext:
+    """Who is trusted; without TLS nobody, for reading the authorities takes ten times as long as asking."""
+    if endpoint.startswith("https:"):
+        return ssl.create_default_context(cafile=ca_file)
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _failure_of(error: Exception) -> Failure:

@@ -299,7 +299,9 @@ def list_events(ds: Datastore, since: str | None = None) -> Listing[AuditEvent]:
     if since is not None:
         start = time_of(parse_instant(since, "since"))
         events = [event for event in events if time_of(event.timestamp) >= start]
-    events.sort(key=lambda event: time_of(event.timestamp), reverse=True)
+    # Of one millisecond the line written last is the newest, so they are sorted as written and then turned around.
+    events.sort(key=lambda event: time_of(event.timestamp))
+    events.reverse()
     return Listing(items=tuple(events), damaged=tuple(damaged))
 
 
