@@ -1,7 +1,9 @@
 """Our S3 server answers two independent clients, boto3 and obstore, as S3 does: each operation."""
 
+import gc
 import hashlib
 import http.client
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -338,6 +340,16 @@ def test_unknown_operations(client: Any) -> None:
     """What the server does not know it says so, and never guesses."""
     assert code_of(client.get_object_tagging, Bucket="b", Key="k")[1] in ("NotImplemented", "NoSuchKey")
     assert code_of(client.get_bucket_policy, Bucket="b") == (501, "NotImplemented")
+
+
+def test_who_connects_while_a_server_stops_is_dropped() -> None:
+    """A connection that was accepted and not yet served is closed, too: nothing of it is left to be collected."""
+    for _ in range(20):
+        with S3Server(buckets=["b"]) as server:
+            clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(4)]
+        for client in clients:
+            client.close()
+        gc.collect()
 
 
 def test_restart_keeps_objects(s3_server: S3Server) -> None:

@@ -27,6 +27,7 @@ from mire.testing.faults import Action, Faults, Hold, KeyMatch, Rule
 from mire.testing.httpwire import Answer, Connection, Outcome, Reply, Request
 from mire.testing.traffic import Entry, Traffic
 
+_LAST_TURNS: Final = 6
 _BACKLOG: Final = 1024
 _STOP_TIMEOUT_S: Final = 10
 _CONTROL: Final = "/-/"
@@ -176,12 +177,14 @@ class ObjectServer(ABC):
         )
         ready.set()
         await self._stopping.wait()
-        server.close()
-        tasks = [task for connection in list(self._connections) if (task := connection.close()) is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
-        # Two turns of the loop: one in which the transports say that they are lost, one in which they close.
-        for _ in range(2):
+        # Nobody is accepted any more, and who just was comes to be known: a server that is closed before that leaves
+        # the socket open. Three turns of the loop for it, one for a transport to say that it is lost, one to close.
+        loop.remove_reader(listener)
+        for _ in range(_LAST_TURNS):
+            tasks = [task for connection in list(self._connections) if (task := connection.close()) is not None]
+            await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.sleep(0)
+        server.close()
         await server.wait_closed()
 
     def _date_text(self) -> str:
