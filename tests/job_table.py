@@ -441,7 +441,7 @@ JOBS: tuple[Job, ...] = (
     ),
     Job(
         name="migrate",
-        module="jobs.migrate",
+        module="round_spark",
         stage="MOVED",
         prepare=prepare_migrate,
         arguments=_migrate("cached:{root}/two"),
@@ -452,7 +452,7 @@ JOBS: tuple[Job, ...] = (
     ),
     Job(
         name="migrate into a directory",
-        module="jobs.migrate",
+        module="round_spark",
         stage="MOVED",
         prepare=prepare_migrate,
         arguments=_migrate("file://{root}/final"),
