@@ -193,8 +193,8 @@ def growth(counts: list[int]) -> None:
             with tempfile.TemporaryDirectory(prefix="mire-bench-", dir=os.environ.get("MIRE_BENCH_DIR")) as base:
                 generate(base, count)
                 seconds = timed(lambda root=base: ours(spark, root))
-            if number > 0:
-                print(f"{count:>10} {seconds:>8.2f} {count / seconds:>12,.0f} {peak_mb(java):>8.0f}", flush=True)
+                if number > 0:  # told before the tree is removed, which takes longer
+                    print(f"{count:>10} {seconds:>8.2f} {count / seconds:>12,.0f} {peak_mb(java):>8.0f}", flush=True)
 
 
 if __name__ == "__main__":
