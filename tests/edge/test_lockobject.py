@@ -295,7 +295,7 @@ def test_a_clock_that_is_set_steals_nothing_d5(remote: MisbehavingRemote, locks:
     found = locks.look(KEY)
     assert found is not None
     assert found.age_ms < -30_000
-    assert locks.refreshed(found).age_ms == 0
+    assert 0 <= locks.refreshed(found).age_ms < 30_000
     assert locks.take_over(found, text("eve"), older_than(30_000)) is None
     assert locks.remove(found, older_than(30_000), b"") is False
     assert locks.look(KEY) is not None
@@ -309,7 +309,7 @@ def test_whole_seconds_never_make_a_lock_older(remote: MisbehavingRemote, locks:
         locks.create(key, text("ann"))
         found = locks.look(key)
         assert found is not None
-        assert locks.refreshed(found).age_ms == 0
+        assert 0 <= locks.refreshed(found).age_ms < 30_000
         remote.clock_ms += 137
     remote.aged_ms = 5_000
     locks.create(KEY, text("bob"))
