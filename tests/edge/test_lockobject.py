@@ -309,7 +309,7 @@ def test_whole_seconds_never_make_a_lock_older(remote: MisbehavingRemote, locks:
         locks.create(key, text("ann"))
         found = locks.look(key)
         assert found is not None
-        assert 0 <= locks.refreshed(found).age_ms < 30_000
+        assert locks.refreshed(found).age_ms == 0
         remote.clock_ms += 137
     remote.aged_ms = 5_000
     locks.create(KEY, text("bob"))
