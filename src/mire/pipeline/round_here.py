@@ -107,15 +107,14 @@ class HereRound:
             raise damaged("target", *odd)
         for rel, theirs in listed.items():
             ours = self._entries.get(rel)
-            hashes = None if ours is None else {ours[_SHA256], theirs[_SHA256]} - {None}
-            if ours is None or ours[_SIZE] != theirs[_SIZE] or len(hashes or ()) > 1:
+            if ours is None or not _agree(ours, theirs):
                 raise occupied(target, rel)
         return listed
 
 
 def _rows(spec: StoreSpec, view: IndexView | None) -> Iterator[EntryRow]:
     if view is not None:
-        yield from entry_rows(spec, view, is_alone=True)
+        yield from entry_rows(spec, view)
         return
     for rel, size, _, _ in objects_in(spec):
         if rel.split("/")[0] in DATASTORE_SUBDIRS:
@@ -132,6 +131,12 @@ def _taken(rows: Iterable[EntryRow]) -> tuple[_Entries, _Odd]:
         if rel is not None:
             entries[rel] = row
     return entries, min(odd, default=None)
+
+
+def _agree(ours: EntryRow, theirs: EntryRow) -> bool:
+    """Whether two indexes may mean the same bytes: what one does not know does not speak against it."""
+    one, other = ours[_SHA256], theirs[_SHA256]
+    return ours[_SIZE] == theirs[_SIZE] and (one is None or other is None or one == other)
 
 
 def _is_done(row: EntryRow, entry: Entry | None) -> bool:

@@ -27,7 +27,7 @@ _LEVELS_MAX: Final = 200
 """Requests the driver makes at most to cut a listing."""
 _LEVELS_AT_ONCE: Final = 16
 
-ObjectRow = tuple[str, int, str, float]
+ObjectRow = tuple[str, int, str, int]
 """The values of a row of `OBJECTS`."""
 
 

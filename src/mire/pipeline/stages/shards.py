@@ -83,11 +83,11 @@ def entry_row(rel: str, partition: str | None, entry: Entry | Damaged) -> EntryR
     return rel, partition, entry.size_bytes, entry.last_modified, entry.local_mtime, entry.sha256, extra, None
 
 
-def entry_rows(spec: StoreSpec, view: IndexView, *, is_alone: bool) -> Iterator[EntryRow]:
-    """The rows of `read_index`, read by this process; `is_alone` as in `pool.run`."""
+def entry_rows(spec: StoreSpec, view: IndexView) -> Iterator[EntryRow]:
+    """The rows of `read_index`, read by this process, which does nothing else."""
     remote, listed = open_spec(spec), set(view.listed)
     if view.form == "sharded":
-        return _rows_of_shards(remote, [(name, name in listed) for name in view.partitions], is_alone=is_alone)
+        return _rows_of_shards(remote, [(name, name in listed) for name in view.partitions], is_alone=True)
     return iter(()) if view.monolith_tag is None else iter(_rows_of_monolith(remote))
 
 
